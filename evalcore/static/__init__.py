@@ -1,0 +1,1 @@
+"""What a compiled binary says about a kernel, without a GPU."""

@@ -1,0 +1,1 @@
+"""The LSP features, one a file."""

@@ -1,0 +1,1 @@
+"""The server process: state, workers, ledger, watcher and static analysis."""

@@ -1,0 +1,1 @@
+"""Text to findings: kernel outline and lint rules over tree-sitter trees."""

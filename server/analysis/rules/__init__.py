@@ -1,0 +1,1 @@
+"""One static rule a file."""

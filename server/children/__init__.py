@@ -1,0 +1,1 @@
+"""Child processes: spawning, killing, and frames over pipes."""

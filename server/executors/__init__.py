@@ -1,0 +1,1 @@
+"""Places where jobs run, all behind skills.ports.Evaluator."""

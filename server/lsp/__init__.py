@@ -1,0 +1,1 @@
+"""The pygls language server and our custom messages."""

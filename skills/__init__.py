@@ -1,0 +1,1 @@
+"""How to make a kernel faster: knowledge as data, agents, search, memory."""
