@@ -7,7 +7,8 @@ import triton.language as tl
 
 @triton.jit
 def attention_kernel(
-    q_ptr, k_ptr, v_ptr, out_ptr, scale, L, stride_h, stride_l, D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+    q_ptr, k_ptr, v_ptr, out_ptr, scale, L, stride_h, stride_l,
+    D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     head = tl.program_id(1).to(tl.int64) * stride_h
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
