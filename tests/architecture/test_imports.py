@@ -89,4 +89,5 @@ def test_package_files_export_nothing() -> None:
     for name, path in modules():
         if path.name == "__init__.py":
             body = ast.parse(path.read_text("utf-8")).body
-            assert len(body) == 1 and isinstance(body[0], ast.Expr), f"{name}: __init__ holds a docstring and nothing else"
+            alone = len(body) == 1 and isinstance(body[0], ast.Expr)
+            assert alone, f"{name}: __init__ holds a docstring and nothing else"

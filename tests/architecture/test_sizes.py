@@ -12,11 +12,13 @@ FUNCTION_LINES = 60
 
 def sources() -> list[Path]:
     """Every Python file of the product."""
-    return [p for package in ("handlers", "server", "skills", "evalcore") for p in sorted((ROOT / package).rglob("*.py"))]
+    packages = ("handlers", "server", "skills", "evalcore")
+    return [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
 
 
 def test_files_are_at_most_400_lines() -> None:
-    sizes = sorted(((len(p.read_text("utf-8").splitlines()), str(p.relative_to(ROOT))) for p in sources()), reverse=True)
+    sizes = [(len(path.read_text("utf-8").splitlines()), str(path.relative_to(ROOT))) for path in sources()]
+    sizes.sort(reverse=True)
     print("\n".join(f"{lines:5d} {name}" for lines, name in sizes[:10]))
     assert [row for row in sizes if row[0] > FILE_LINES] == []
 
