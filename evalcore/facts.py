@@ -29,6 +29,21 @@ class ErrorStats:
     """A structural fault instead of numbers: 'shape [4, 8] instead of [4, 9]', 'dtype float16 instead of float32'."""
     atol: float | None = None
     rtol: float | None = None
+    """The tolerance that decides. origin 'measured' means: atol + rtol * the largest |want| of the same row."""
+    tolerance_origin: str = ""
+    """'format', 'person' or 'measured'; 'exact' for integers and bools."""
+    dtype: str = ""
+    """torch's name without the prefix, of the wanted output."""
+    magnitude: float | None = None
+    """Largest finite |want|."""
+    exact_error: float | None = None
+    """Max abs error against the float64 key, as `reference_error` is; None where there is no such key."""
+    measured_rtol: float | None = None
+    """Our own tolerance, relative to the row's largest |want|, beside a format's."""
+    measured_out: int | None = None
+    """Elements out of our own tolerance, beside `out_of_tolerance` by the deciding one."""
+    note: str | None = None
+    """A remark that decides nothing: 'strides [1, 4] instead of [4, 1]'."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +57,9 @@ class Trial:
     mutated_inputs: tuple[str, ...] = ()
     crash: Crash | None = None
     kind: str = "correctness"
-    """'correctness', 'timed' (an output sampled from a timed launch), 'probe', 'neighbour', 'config', 'backward'."""
+    """'correctness', 'timed' (an output sampled from a timed launch), 'neighbour', 'config', 'backward',
+    'range' (inputs scaled, shifted, or with NaN and infinities), 'ablated' (the text's own kernels were made to do
+    nothing: a right answer here proves a decoy), 'repeat' (the same inputs again: outputs must be as before)."""
     origin: str = "given"
 
 

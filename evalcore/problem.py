@@ -157,3 +157,6 @@ class TensorSpec:
     scalar: Any = field(default=None)
     """For an input that is not a tensor: its plain value (int, float, bool, str, None, or a list of those)."""
     is_tensor: bool = True
+    path: tuple[int | str, ...] = ()
+    """Where it sits in the argument list: (1,) is the second argument, (1, 'k') a value in a dict there; () means its
+    place in the list of specs."""
