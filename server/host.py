@@ -1,0 +1,100 @@
+"""Owns time, ids, randomness, the environment and the directories of this process. Never decides anything.
+
+Everything else in the server receives a `Host`; nothing else may read the clock, the environment or the current directory
+(lint keeps that), so that a test can fix all of them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+
+class Host:
+    """This process's surroundings. Tests subclass it."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        self._environ: dict[str, str] = dict(os.environ if environ is None else environ)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """A copy of the environment that this process was started with."""
+        return dict(self._environ)
+
+    @property
+    def home(self) -> Path:
+        """The person's home folder."""
+        return Path(self._environ.get("HOME") or os.path.expanduser("~"))
+
+    @property
+    def python(self) -> str:
+        """The interpreter that runs this server."""
+        return sys.executable
+
+    @property
+    def package_root(self) -> Path:
+        """The folder that holds the four packages, ours or site-packages."""
+        return Path(__file__).resolve().parent.parent
+
+    def cwd(self) -> Path:
+        """The current directory; the home folder where it was deleted under us."""
+        try:
+            return Path(os.getcwd())
+        except OSError:
+            return self.home
+
+    def now_utc(self) -> str:
+        """This moment as ISO 8601 in UTC, milliseconds."""
+        return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def monotonic_s(self) -> float:
+        """Seconds that only grow."""
+        return time.monotonic()
+
+    def new_id(self) -> str:
+        """A fresh name for a job, run or progress token."""
+        return secrets.token_hex(8)
+
+    def which(self, command: str) -> str | None:
+        """The absolute path of a command on PATH."""
+        return shutil.which(command, path=self._environ.get("PATH"))
+
+    def state_dir(self) -> Path:
+        """Where this user's own state lies (logs, key, caches); made when missing, private to the user."""
+        wanted = self._environ.get("XDG_STATE_HOME")
+        place = Path(wanted) / "odyssey" if wanted else self.home / ".local" / "state" / "odyssey"
+        try:
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if os.access(place, os.W_OK):
+                return place
+        except OSError:
+            pass  # a home that cannot be written: containers, read-only mounts
+        return self._private_folder(Path(tempfile.gettempdir()) / f"odyssey-{os.getuid()}")
+
+    def scratch_dir(self) -> Path:
+        """A new private folder for one worker loop, on shared memory where there is some: buffers are mapped from it."""
+        shm = Path("/dev/shm")
+        parent = shm if os.access(shm, os.W_OK | os.X_OK) else None
+        return Path(tempfile.mkdtemp(prefix="odyssey-", dir=parent))
+
+    @staticmethod
+    def _private_folder(place: Path) -> Path:
+        place.mkdir(mode=0o700, exist_ok=True)
+        facts = place.lstat()
+        if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
+            return Path(tempfile.mkdtemp(prefix="odyssey-state-"))
+        return place
+
+
+def sha_of(text: str) -> str:
+    """The sha256 by which a text is known everywhere; unpaired surrogates count as U+FFFD."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
