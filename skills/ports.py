@@ -38,8 +38,10 @@ class Completion:
 class ChatModel(Protocol):
     """A language model behind one door."""
 
-    async def complete(self, messages: Sequence[Message], *, json_schema: dict[str, Any] | None = None) -> Completion | Refusal:
-        """Answer, or a Refusal that names the cause (no key, rate limit, server error, endless answer) and the remedy."""
+    async def complete(
+        self, messages: Sequence[Message], *, json_schema: dict[str, Any] | None = None
+    ) -> Completion | Refusal:
+        """Answer, or a Refusal that names the cause (no key, rate limit, server error, ...) and the remedy."""
 
 
 class Evaluator(Protocol):

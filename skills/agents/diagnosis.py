@@ -99,7 +99,9 @@ def compute_bound(evidence: Evidence) -> tuple[str, str, float] | None:
     if evidence.profile.bottleneck_type is not BottleneckType.COMPUTE_BOUND or share is None:
         return None
     issue = f"compute-bound, {share:.0%} of this card's measured rate for the dtype"
-    advice = _stall_advice(evidence.profile) or "try a larger tile, more stages, or tensor cores where they are not used"
+    advice = (
+        _stall_advice(evidence.profile) or "try a larger tile, more stages, or tensor cores where they are not used"
+    )
     return issue, advice, 0.7
 
 
@@ -109,7 +111,11 @@ def latency_bound(evidence: Evidence) -> tuple[str, str, float] | None:
         return None
     occupancy = evidence.profile.occupancy
     share = f", occupancy {occupancy:.0%}" if occupancy is not None else ""
-    return f"latency-bound{share}", "more programs or more independent loads per program, so that the card is filled", 0.6
+    return (
+        f"latency-bound{share}",
+        "more programs or more independent loads per program, so that the card is filled",
+        0.6,
+    )
 
 
 RULES: tuple[Rule, ...] = (launch_bound, spilling, memory_bound, compute_bound, latency_bound)
