@@ -64,7 +64,7 @@ async def test_an_endless_stream_is_cut(closing) -> None:
 
 
 async def test_broken_json_goes_back_once_and_is_then_read(closing) -> None:
-    with scripted_server('{"bottleneck_type": ', DIAGNOSIS) as (base, requests):
+    with scripted_server('{"bottleneck_type": }', DIAGNOSIS) as (base, requests):
         closing(model := model_at(base))
         diagnosis, usage = await criticise(model, "kernel text", measurement())
     assert isinstance(diagnosis, CriticDiagnosis), diagnosis
