@@ -1,0 +1,139 @@
+// Owns the connection to the server: start, stop, restart, typed requests, and the events that others listen to.
+// Never shows views and never interprets a measurement.
+import * as vscode from 'vscode';
+import { CannotMake } from './environment';
+import type { Client } from './client';
+import { findServer } from './launcher';
+import { activeInterpreter } from './python';
+import type {
+  Candidate, CandidateMap, Comparison, LedgerRows, LedgerRowsParams, Marks, Plots, ProposalReady, Scope, ServerCommand, Status,
+} from './protocol';
+import { METHODS } from './protocol';
+
+export type Link = 'stopped' | 'starting' | 'running' | 'failed';
+
+/** Thrown by requests while no server runs. */
+export class NotRunning extends Error {
+  constructor() { super('The Odyssey server is not running.'); }
+}
+
+export class Connection implements vscode.Disposable {
+  private client: Client | null = null;
+  private starting: Promise<void> | null = null;
+  private readonly linkEvents = new vscode.EventEmitter<Link>();
+  private readonly statusEvents = new vscode.EventEmitter<Status>();
+  private readonly ledgerEvents = new vscode.EventEmitter<number>();
+  private readonly proposalEvents = new vscode.EventEmitter<ProposalReady>();
+  private readonly marksEvents = new vscode.EventEmitter<Marks>();
+  readonly onLink = this.linkEvents.event;
+  readonly onStatus = this.statusEvents.event;
+  readonly onLedgerAppended = this.ledgerEvents.event;
+  readonly onProposal = this.proposalEvents.event;
+  readonly onMarks = this.marksEvents.event;
+  link: Link = 'stopped';
+  /** Why the last start failed, in words. */
+  failure: string | null = null;
+
+  constructor(private readonly context: vscode.ExtensionContext, readonly log: vscode.LogOutputChannel) {}
+
+  /** Start once; a second call waits for the first. Never rejects: what went wrong is shown and kept in `failure`. */
+  start(): Promise<void> {
+    this.starting ??= this.begin().finally(() => { this.starting = null; });
+    return this.starting;
+  }
+
+  async restart(): Promise<void> {
+    await this.starting;
+    await this.stop();
+    await this.start();
+  }
+
+  async stop(): Promise<void> {
+    const client = this.client;
+    this.client = null;
+    // A server that does not answer shutdown in two seconds is ended by the client library.
+    await client?.stop(2000).catch((error: unknown) => this.log.warn(`stop: ${String(error)}`));
+    this.setLink('stopped');
+  }
+
+  private async begin(): Promise<void> {
+    if (this.link === 'running') { return; }
+    this.failure = null;
+    this.setLink('starting');
+    try {
+      const launch = await findServer(this.context, this.log);
+      // Loaded here and not at the top: the client library costs most of the activation time.
+      const { createClient } = await import('./client');
+      this.client = createClient(launch, this.log, {
+        interpreter: await activeInterpreter(),
+        modelKey: await this.context.secrets.get('odyssey.modelKey'),
+        listeners: {
+          status: (status) => this.statusEvents.fire(status),
+          ledger: (seq) => this.ledgerEvents.fire(seq),
+          proposal: (proposal) => this.proposalEvents.fire(proposal),
+          marks: (marks) => this.marksEvents.fire(marks),
+          running: (running) => this.setLink(running ? 'running' : 'starting'),
+          lost: (why) => this.fail(why, 'The log holds what it wrote last.'),
+        },
+      });
+      await this.client.start();
+      this.setLink('running');
+    } catch (error) {
+      this.client = null;
+      if (error instanceof CannotMake) { this.fail(error.message, error.remedy); } else {
+        this.fail(`The server did not start: ${error instanceof Error ? error.message : String(error)}`, 'The log holds what it wrote.');
+      }
+    }
+  }
+
+  private setLink(link: Link): void {
+    if (this.link === link) { return; }
+    this.link = link;
+    this.linkEvents.fire(link);
+  }
+
+  private fail(message: string, remedy: string): void {
+    this.failure = message;
+    this.log.error(`${message} ${remedy}`);
+    this.setLink('failed');
+    void vscode.window.showErrorMessage(`Odyssey: ${message} ${remedy}`, 'Try Again', 'Show Log', 'Open Settings').then((choice) => {
+      if (choice === 'Try Again') { void this.start(); }
+      if (choice === 'Show Log') { this.log.show(); }
+      if (choice === 'Open Settings') { void vscode.commands.executeCommand('workbench.action.openSettings', 'odyssey.serverPath'); }
+    });
+  }
+
+  private request<T>(method: string, params: object): Promise<T> {
+    if (!this.client || this.link !== 'running') { return Promise.reject(new NotRunning()); }
+    return this.client.sendRequest<T>(method, params);
+  }
+
+  ledgerRows(params: LedgerRowsParams): Promise<LedgerRows> { return this.request(METHODS.ledgerRows, params); }
+  candidate(sha: string): Promise<Candidate> { return this.request(METHODS.candidate, { sha }); }
+  map(scope: Scope): Promise<CandidateMap> { return this.request(METHODS.map, scope); }
+  plots(scope: Scope): Promise<Plots> { return this.request(METHODS.plots, scope); }
+  compare(a: string, b: string): Promise<Comparison> { return this.request(METHODS.compare, { a, b }); }
+  pin(seq: number): Promise<{ ok: boolean }> { return this.request(METHODS.pin, { seq }); }
+  execute(command: ServerCommand, argument: object): Promise<unknown> {
+    return this.request('workspace/executeCommand', { command, arguments: [argument] });
+  }
+
+  /** Tell the server that the folder is trusted now. */
+  async trust(): Promise<void> {
+    if (this.client && this.link === 'running') {
+      await this.client.sendNotification(METHODS.trust, { trusted: true });
+      await this.settingsChanged();
+    }
+  }
+
+  /** Let the server ask for its settings again. */
+  async settingsChanged(): Promise<void> {
+    if (!this.client || this.link !== 'running') { return; }
+    this.client.interpreter = await activeInterpreter();
+    await this.client.sendNotification('workspace/didChangeConfiguration', { settings: this.client.settings() });
+  }
+
+  dispose(): void {
+    for (const emitter of [this.linkEvents, this.statusEvents, this.ledgerEvents, this.proposalEvents, this.marksEvents]) { emitter.dispose(); }
+  }
+}

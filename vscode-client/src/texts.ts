@@ -1,0 +1,44 @@
+// Owns the read-only documents that the extension shows: recorded texts, proposals, comparisons, reports. Never writes a file.
+import * as path from 'node:path';
+import * as vscode from 'vscode';
+
+export const SCHEME = 'odyssey';
+
+/** The texts of open read-only documents, by their address. Forgotten when the document is closed. */
+export class Texts implements vscode.TextDocumentContentProvider, vscode.Disposable {
+  private readonly texts = new Map<string, string>();
+  private readonly registration: vscode.Disposable;
+
+  constructor() {
+    this.registration = vscode.Disposable.from(
+      vscode.workspace.registerTextDocumentContentProvider(SCHEME, this),
+      vscode.workspace.onDidCloseTextDocument((document) => this.texts.delete(document.uri.toString())),
+    );
+  }
+
+  provideTextDocumentContent(uri: vscode.Uri): string {
+    return this.texts.get(uri.toString()) ?? 'This text is no longer held. Open it again from the ledger.';
+  }
+
+  /** Address of a document that holds `text` and is named like `file`, with a note (a sha, a word) that keeps addresses apart. */
+  put(text: string, file: string, note: string): vscode.Uri {
+    const parsed = path.posix.parse(file.replaceAll('\\', '/'));
+    const name = `${parsed.name} (${note.replaceAll('/', '-')})${parsed.ext}`;
+    const uri = vscode.Uri.from({ scheme: SCHEME, path: path.posix.join('/', parsed.dir, name) });
+    this.texts.set(uri.toString(), text);
+    return uri;
+  }
+
+  dispose(): void { this.registration.dispose(); }
+}
+
+export async function showText(uri: vscode.Uri, preview = true): Promise<void> {
+  const document = await vscode.workspace.openTextDocument(uri);
+  await vscode.window.showTextDocument(document, { preview, preserveFocus: false });
+}
+
+/** A Markdown report, as text and not as a rendered page: its words may come from anywhere. */
+export async function showReport(texts: Texts, name: string, markdown: string): Promise<void> {
+  const uri = texts.put(markdown, `${name}.md`, 'report');
+  await showText(uri);
+}
