@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
@@ -22,8 +23,10 @@ class StatementNames:
     """Names that it assigns, imports or defines (also by `global` inside a function)."""
     mutates: frozenset[str]
     """Names whose object it changes in place: `NAME += x`, `NAME.append(x)`, `NAME[k] = v`, `NAME.attr = v`."""
-    needs: frozenset[str]
-    """Global names that it, or code defined in it, reads."""
+    needs_now: frozenset[str]
+    """Global names that it reads when it runs: decorators, defaults, class bodies, right-hand sides."""
+    needs_later: frozenset[str]
+    """Global names that functions defined in it read when they are called."""
     header_needs: frozenset[str]
     """For a compound statement: names that its own line reads (a test, an iterable, a context)."""
     header_binds: frozenset[str]
@@ -32,36 +35,45 @@ class StatementNames:
 
 def names_of(node: ast.stmt) -> StatementNames:
     """Names of a module-level statement; compound statements include what stands inside them."""
+    now, later = _loads(node)
     return StatementNames(
         binds=frozenset(_binds(node)),
         mutates=frozenset(_mutates(node)),
-        needs=frozenset(_loads(node)),
+        needs_now=frozenset(now),
+        needs_later=frozenset(later),
         header_needs=frozenset(_header_needs(node)),
         header_binds=frozenset(_header_binds(node)),
     )
 
 
-def global_loads(code: CodeType) -> Iterator[str]:
-    """Names that a code object, or any nested in it, reads from its module."""
+def _split_loads(code: CodeType, now: set[str], later: set[str]) -> None:
     for instruction in dis.get_instructions(code):
         name = instruction.opname
-        if name.startswith("LOAD") and ("GLOBAL" in name or "NAME" in name or "CLASSDEREF" in name):
-            if isinstance(instruction.argval, str):
-                yield instruction.argval
+        reads = name.startswith("LOAD") and ("GLOBAL" in name or "NAME" in name or "CLASSDEREF" in name)
+        if reads and isinstance(instruction.argval, str):
+            now.add(instruction.argval)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from global_loads(constant)
+            _split_loads(constant, now if _runs_at_once(constant) else later, later)
 
 
-def _loads(node: ast.stmt) -> Iterator[str]:
+def _runs_at_once(code: CodeType) -> bool:
+    """True for a class body or a comprehension, which run where they stand; False for a function."""
+    return not code.co_flags & inspect.CO_OPTIMIZED or code.co_name.endswith(("comp>", "<genexpr>"))
+
+
+def _loads(node: ast.stmt) -> tuple[set[str], set[str]]:
+    now: set[str] = set()
+    later: set[str] = set()
     try:
         code = compile(ast.Module(body=[node], type_ignores=[]), "<slice>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         # `return` or `await` outside a function and the like: every name that stands there
-        yield from (part.id for part in ast.walk(node) if isinstance(part, ast.Name))
-        return
-    yield from global_loads(code)
-    yield from _aug_names(node)
+        now.update(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+        return now, later
+    _split_loads(code, now, later)
+    now.update(_aug_names(node))
+    return now, later
 
 
 def _aug_names(node: ast.stmt) -> Iterator[str]:

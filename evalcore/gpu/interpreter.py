@@ -1,0 +1,160 @@
+"""Owns running Triton kernels without a GPU: Triton's own interpreter, for user code that was written for one.
+
+The process was started with TRITON_INTERPRET=1. `install` once, then user code runs inside `running()`. Never compiles:
+after one interpreted launch this process cannot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import triton
+from triton.runtime import interpreter as stock
+
+from evalcore.gpu import autotune, fake_cuda, redirect
+from evalcore.jobs import Flag
+
+_launches: dict[str, int] = {}
+_notes: dict[str, Flag] = {}
+_installed = False
+
+
+class WrongVersions(RuntimeError):
+    """This pair of Triton and numpy cannot interpret. The message says what to install."""
+
+
+def note(code: str, message: str) -> None:
+    """Remembers a remark for the verdict; one per code and message."""
+    _notes[f"{code}:{message}"] = Flag(code=code, message=message)
+
+
+def notes() -> list[Flag]:
+    """Remarks since `forget`."""
+    return list(_notes.values())
+
+
+def launches() -> dict[str, int]:
+    """Kernel name -> interpreted launches since `forget`."""
+    return dict(_launches)
+
+
+def forget() -> None:
+    """Starts a new count for a new load."""
+    _launches.clear()
+    autotune.forget()
+    _notes.clear()
+
+
+def install() -> None:
+    """Prepares this process. Raises WrongVersions where interpreting could only give wrong errors."""
+    global _installed
+    if _installed:
+        return
+    _check_versions()
+    fake_cuda.install()
+    _wrap_executor()
+    _wrap_run()
+    _wrap_backward()
+    autotune.install(interpreted=True)
+    _installed = True
+
+
+def _check_versions() -> None:
+    import numpy
+
+    mine = tuple(int(part) for part in triton.__version__.split(".")[:2])
+    theirs = tuple(int(part) for part in numpy.__version__.split(".")[:2])
+    if mine <= (3, 6) and theirs >= (2, 4):
+        raise WrongVersions(
+            f"the interpreter of Triton {triton.__version__} cannot work with numpy {numpy.__version__}: every "
+            "`range(0, n)` in a kernel fails; install 'numpy<2.4' or Triton 3.7 or newer"
+        )
+
+
+@contextlib.contextmanager
+def running() -> Iterator[None]:
+    """The state in which user code runs."""
+    with redirect.pretend_cuda():
+        yield
+
+
+def _wrap_executor() -> None:
+    original = stock.GridExecutor.__call__
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        name = self.fn.__name__
+        _launches[name] = _launches.get(name, 0) + 1
+        with redirect.plain_torch():
+            return original(self, *args, **kwargs)
+
+    stock.GridExecutor.__call__ = call
+
+
+class InterpretedLaunch:
+    """What a launch or a warm-up returns: a compiled kernel's attributes, as far as user code reads them."""
+
+    n_regs = 32
+    n_spills = 0
+
+    def __init__(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self._function = function
+        self._bound = {**dict(zip(function.arg_names, args)), **options}  # noqa: B905  (a launch may name the rest)
+        name = self.name = function.fn.__name__
+        self.asm: dict[str, str] = dict.fromkeys(("ttir", "ttgir", "llir", "ptx", "cubin", "source"), "")
+        self.metadata = _Metadata(
+            name=name, shared=0, num_warps=options.get("num_warps", 4), num_stages=options.get("num_stages", 3),
+            num_ctas=options.get("num_ctas", 1), warp_size=32, target=fake_cuda.FakeDriver(90).target,
+        )
+
+    def _init_handles(self) -> None:
+        return None
+
+    def __getitem__(self, grid: Any) -> Any:
+        """Launch by hand: every parameter in order, or (up to Triton 3.2) all but the constexprs."""
+
+        def launch(*args: Any, stream: Any = None) -> None:
+            names = self._function.arg_names
+            if len(args) < len(names):
+                names = [name for name in names if not _is_constexpr(self._function.fn, name)]
+            given = {**self._bound, **dict(zip(names, args))}  # noqa: B905
+            self._function.run(**given, grid=grid, warmup=False)
+
+        return launch
+
+
+def _is_constexpr(function: Any, name: str) -> bool:
+    return "constexpr" in str(function.__annotations__.get(name, ""))
+
+
+class _Metadata:
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+
+def _wrap_run() -> None:
+    original = stock.InterpretedFunction.run
+
+    def run(self: Any, *args: Any, grid: Any = None, warmup: bool = False, **kwargs: Any) -> Any:
+        original(self, *args, grid=grid, warmup=warmup, **kwargs)
+        return InterpretedLaunch(self, args, kwargs)
+
+    def warmup(self: Any, *args: Any, grid: Any = None, **kwargs: Any) -> Any:
+        return InterpretedLaunch(self, args, kwargs)
+
+    stock.InterpretedFunction.run = run
+    stock.InterpretedFunction.warmup = warmup
+
+
+def _wrap_backward() -> None:
+    """A Function's backward is called by the autograd engine, where the mode of the caller is off."""
+    kind: Any = torch.autograd.function.BackwardCFunction
+    original = kind.apply
+
+    def apply(self: Any, *args: Any) -> Any:
+        with redirect.CpuForCuda():
+            return original(self, *args)
+
+    kind.apply = apply

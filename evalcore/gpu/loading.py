@@ -1,0 +1,341 @@
+"""Owns turning a Program into something callable on a device, and a Problem's recipe into inputs.
+
+Runs in a referee (the reference) or in a single-use case (the candidate), never in a loop. Every failure of the
+person's code leaves as a CandidateFault with its place.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import random
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from evalcore.facts import KernelFacts, Place
+from evalcore.gpu import compile_faults, importing
+from evalcore.gpu.faults import CandidateFault, fault, locate
+from evalcore.jobs import Flag
+from evalcore.problem import Inputs, InputsKind, Problem, Program, ProgramKind
+from evalcore.slicing import override_constants, parse, slice_module
+
+_INPUT_GLOBALS = ("torch", "math", "random")
+
+
+@dataclass(slots=True, kw_only=True)
+class Loaded:
+    """A program that can be called. `state` is empty unless the program is a module with parameters or buffers."""
+
+    program: Program
+    module: ModuleType
+    function: Callable[..., Any]
+    device: str
+    inputs: Inputs
+    state: dict[str, torch.Tensor] = field(default_factory=dict)
+    project: importing.Project | None = None
+    grad: bool = False
+    """True where gradients are part of the task; else a module runs without recording them."""
+    context: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+
+    def call(self, inputs: list[Any]) -> Any:
+        """Runs the program on `inputs`. Raises CandidateFault with the place in the person's file."""
+        try:
+            with self.context():
+                if self.grad or self.program.kind is not ProgramKind.MODULE:
+                    return self.function(*inputs)
+                with torch.no_grad():
+                    return self.function(*inputs)
+        except (Exception, SystemExit) as error:  # the fence around user code
+            raise CandidateFault(locate(error, self.program)) from error
+
+    def kernel_facts(self) -> tuple[KernelFacts, ...]:
+        """What the compilers made of the kernels that have run, or how often each was interpreted."""
+        from evalcore.gpu.launched import kernel_facts
+
+        return kernel_facts(self.device)
+
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """(path, sha256) of the project files that were loaded besides the program's own."""
+        return tuple(sorted(self.project.files.items())) if self.project else ()
+
+    @property
+    def notes(self) -> list[Flag]:
+        """Remarks that a person should see beside the verdict."""
+        return _notes(self.device)
+
+
+def load(  # noqa: PLR0913  (the seam's signature)
+    problem: Problem,
+    program: Program,
+    *,
+    sizes: dict[str, int],
+    device: str,
+    seed: int,
+    init_inputs: list[Any] | None,
+    scratch: str,
+) -> Loaded:
+    """Makes `program` callable on `device` ('cpu' is Triton's interpreter, 'cuda:N' the card).
+
+    sizes: values for the problem's size constants; they replace those in the reference's file. seed: set before a
+    module is constructed, the same for both sides. init_inputs: constructor arguments, None where the format has none.
+    scratch: a folder of this case alone, for caches. Raises CandidateFault.
+    """
+    if program.kind is ProgramKind.CUDA_KERNEL:
+        from evalcore.gpu.cuda_launch import load_kernel
+
+        return load_kernel(problem, program, sizes=sizes, device=device, scratch=scratch)
+    context = _prepare(device, scratch)
+    project = importing.begin(program.path, problem.project_root, problem.overlays)
+    try:
+        text = program.text
+        if program.path == problem.reference.path:
+            text = override_constants(text, sizes)
+        with context():
+            module = _run(project, text, _kept_names(problem, program))
+            function, state = _entry(module, problem, program, device=device, seed=seed, init_inputs=init_inputs)
+    except (Exception, SystemExit) as error:  # the fence around user code
+        raise CandidateFault(locate(error, program)) from error
+    return Loaded(
+        program=program, module=module, function=function, device=device, inputs=problem.inputs, state=state,
+        project=project, grad=problem.backward, context=context,
+    )
+
+
+def make_inputs(loaded_reference: Loaded, problem: Problem, *, sizes: dict[str, int], seed: int) -> list[Any]:
+    """One fresh argument list for both sides, made as the problem says, on the reference's device.
+
+    Raises CandidateFault where the recipe itself fails; its place lies in the reference's file or is None.
+    """
+    inputs = problem.inputs
+    try:
+        with loaded_reference.context():
+            seed_everything(seed)
+            if inputs.kind is InputsKind.GET_INPUTS:
+                made = _on_device(_attribute(loaded_reference.module, inputs.function), loaded_reference.device, seed)
+                return list(made) if isinstance(made, (list, tuple)) else [made]
+            return _run_statements(loaded_reference, inputs, sizes)
+    except (Exception, SystemExit) as error:  # the fence around user code
+        raise CandidateFault(locate(error, loaded_reference.program)) from error
+
+
+def init_inputs(loaded_reference: Loaded) -> list[Any]:
+    """Constructor arguments of a module problem; [] where it has none. Raises CandidateFault."""
+    name = loaded_reference.inputs.init_function
+    function = getattr(loaded_reference.module, name, None) if name else None
+    if function is None:
+        return []
+    try:
+        with loaded_reference.context():
+            seed_everything(0)
+            made = function()
+    except (Exception, SystemExit) as error:  # the fence around user code
+        raise CandidateFault(locate(error, loaded_reference.program)) from error
+    return list(made) if isinstance(made, (list, tuple)) else [made]
+
+
+def seed_everything(seed: int) -> None:
+    """Seeds every generator that user code commonly draws from."""
+    random.seed(seed)
+    torch.manual_seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed % 2**32)
+
+
+# ------------------------------------------------------------------------------------------------------------- one load
+
+
+def _prepare(device: str, scratch: str) -> Callable[[], AbstractContextManager[None]]:
+    """Readies this process for user code on `device`; returns the state in which it runs."""
+    compile_faults.watch_compiler()
+    if device != "cpu":
+        from evalcore.gpu import autotune, launched
+
+        if scratch:
+            os.environ["TRITON_CACHE_DIR"] = os.path.join(scratch, "triton")
+        autotune.install(interpreted=False)
+        launched.watch()
+        return contextlib.nullcontext
+    if importing_interpreter():
+        from evalcore.gpu import interpreter
+
+        interpreter.install()
+        interpreter.forget()
+        return interpreter.running
+    from evalcore.gpu import fake_cuda, redirect
+
+    fake_cuda.install_torch()
+    return redirect.pretend_cuda
+
+
+def importing_interpreter() -> bool:
+    """True where this process can interpret Triton kernels: Triton is there and was imported for it."""
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        return False
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _kept_names(problem: Problem, program: Program) -> list[str]:
+    """Names of the module that the slice must keep."""
+    names = [program.entry.split(".")[0]] if program.entry else []
+    names += _names_in(program.call)
+    reference = problem.reference
+    if (program.path, program.entry, program.call) == (reference.path, reference.entry, reference.call):
+        inputs = problem.inputs
+        if inputs.kind is InputsKind.GET_INPUTS:
+            names += [inputs.function, *([inputs.init_function] if inputs.init_function else [])]
+        else:
+            names += _names_in(inputs.statements)
+    return names
+
+
+def _names_in(text: str) -> list[str]:
+    if not text.strip():
+        return []
+    return [node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name)]
+
+
+def _run(project: importing.Project, text: str, keep: Iterable[str]) -> ModuleType:
+    """Executes the slice; a name that only dynamic code needs brings the whole of the definitions in."""
+    keep = list(keep)
+    parse_or_raise(text, project.path)
+    return importing.run_main(project, slice_module(text, keep))
+
+
+def parse_or_raise(text: str, path: str) -> None:
+    """Raises the SyntaxError of `text`, if it has one, with `path` as its file."""
+    try:
+        parse(text.lstrip("\ufeff"))
+    except SyntaxError as error:
+        error.filename = path
+        raise
+
+
+def _entry(
+    module: ModuleType,
+    problem: Problem,
+    program: Program,
+    *,
+    device: str,
+    seed: int,
+    init_inputs: list[Any] | None,
+) -> tuple[Callable[..., Any], dict[str, torch.Tensor]]:
+    if program.kind is ProgramKind.EXPRESSION:
+        return _expression(module, problem.inputs, program), {}
+    target: Any = _attribute(module, program.entry)
+    if program.kind is ProgramKind.FUNCTION:
+        is_autograd = isinstance(target, type) and issubclass(target, torch.autograd.Function)
+        return (getattr(target, "apply") if is_autograd else target), {}  # noqa: B009  (mypy knows no such attribute)
+    return _module(target, device, seed, init_inputs or [])
+
+
+def _attribute(module: ModuleType, dotted: str) -> Any:
+    target: Any = module
+    for part in dotted.split("."):
+        if not hasattr(target, part):
+            path = getattr(module, "__file__", "") or ""
+            raise fault(
+                "compile", f"{os.path.basename(path)} has no {dotted!r}", Place(path=path, line=1) if path else None
+            )
+        target = getattr(target, part)
+    return target
+
+
+def _module(
+    kind: Any, device: str, seed: int, arguments: list[Any]
+) -> tuple[Callable[..., Any], dict[str, torch.Tensor]]:
+    """An instance on `device`, built after the same seed as its counterpart, and its parameters and buffers."""
+
+    def build() -> Any:
+        seed_everything(seed)
+        return kind(*[to_device(one, device) for one in arguments])
+
+    instance = _on_device(build, device, seed)
+    if isinstance(instance, torch.nn.Module):
+        instance = instance.to(device)
+        return instance, dict(instance.state_dict(keep_vars=True))
+    return (instance if callable(instance) else instance.forward), {}
+
+
+def _expression(module: ModuleType, inputs: Inputs, program: Program) -> Callable[..., Any]:
+    names = inputs.names
+    namespace = _with_globals(module.__dict__)
+    code = compile(f"lambda {', '.join(names)}: (\n{program.call}\n)", "<expression>", "eval", dont_inherit=True)
+    function: Callable[..., Any] = eval(code, namespace)
+    return function
+
+
+def _run_statements(loaded: Loaded, inputs: Inputs, sizes: Mapping[str, int]) -> list[Any]:
+    namespace = _with_globals(loaded.module.__dict__)
+    namespace.update(dict(inputs.constants))
+    namespace.update(sizes)
+    text = override_constants(inputs.statements, sizes)
+    exec(compile(text, "<inputs>", "exec", dont_inherit=True), namespace)
+    missing = [name for name in inputs.names if name not in namespace]
+    if missing:
+        raise fault("exception", f"the statements that make the inputs leave no {', '.join(missing)}")
+    return [namespace[name] for name in inputs.names]
+
+
+def _with_globals(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a module's names, with the modules that expressions and input recipes take for granted."""
+    made = dict(namespace)
+    for name in _INPUT_GLOBALS:
+        if name not in made:
+            made[name] = __import__(name)
+    triton = sys.modules.get("triton")
+    if triton is not None:
+        made.setdefault("triton", triton)
+    return made
+
+
+@contextlib.contextmanager
+def _default_device(device: str) -> Iterator[None]:
+    if device == "cpu":
+        yield
+        return
+    with torch.device(device):
+        yield
+
+
+def _on_device(make: Callable[[], Any], device: str, seed: int) -> Any:
+    """`make()` with `device` as the default, faster than moving; where that fails, made on the CPU and moved."""
+    try:
+        with _default_device(device):
+            made = make()
+    except (RuntimeError, TypeError, ValueError):
+        if device == "cpu":
+            raise
+        seed_everything(seed)
+        made = make()
+    return to_device(made, device)
+
+
+def to_device(value: Any, device: str) -> Any:
+    """`value` with every tensor in it, also in lists, tuples and dicts, on `device`."""
+    if isinstance(value, torch.Tensor):
+        return value if device == "cpu" else value.to(device)
+    if isinstance(value, (list, tuple)):
+        moved = [to_device(one, device) for one in value]
+        if isinstance(value, tuple):
+            return type(value)(*moved) if hasattr(value, "_fields") else tuple(moved)
+        return moved
+    if isinstance(value, dict):
+        return {key: to_device(one, device) for key, one in value.items()}
+    return value
+
+
+def _notes(device: str) -> list[Flag]:
+    interpreter = sys.modules.get("evalcore.gpu.interpreter")
+    return interpreter.notes() if device == "cpu" and interpreter is not None else []
