@@ -38,9 +38,7 @@ def compare(
     if len(leaves) != len(key.outputs):
         return (_fault("out", _count_words(len(leaves), len(key.outputs))),)
     rows = zip(leaves, key.outputs, key.exact, key.reference_error, key.own, strict=True)
-    return tuple(
-        _one(leaf, want, exact, error, own, tolerance, format) for leaf, want, exact, error, own in rows
-    )
+    return tuple(_one(leaf, want, exact, error, own, tolerance, format) for leaf, want, exact, error, own in rows)
 
 
 def _wrap(tensor: torch.Tensor, index: int) -> Output:
@@ -205,9 +203,7 @@ def row_ratio(got: torch.Tensor, want: torch.Tensor) -> tuple[float | None, floa
     return (None, None) if found is None else (found.worst_abs, found.worst_ratio)
 
 
-def wrongly_changed(
-    before: Sequence[Any], after: Sequence[Any], names: Sequence[str], key: Key
-) -> tuple[str, ...]:
+def wrongly_changed(before: Sequence[Any], after: Sequence[Any], names: Sequence[str], key: Key) -> tuple[str, ...]:
     """Names of inputs that the candidate changed and the reference did not, or changed to something else.
 
     `before` and `after` are flat values (tensors or plain). An input that the reference changes may be left alone, or

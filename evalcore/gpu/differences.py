@@ -178,9 +178,7 @@ def _worst(
     return torch.stack([value.to(torch.float64) for value in values])
 
 
-def _index(
-    position: tuple[int, int, int], place: int, columns: int, shape: tuple[int, ...]
-) -> tuple[int, ...]:
+def _index(position: tuple[int, int, int], place: int, columns: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     top, left, wide = position
     flat = (top + place // wide) * columns + left + place % wide
     index: list[int] = []
