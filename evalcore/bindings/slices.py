@@ -1,0 +1,327 @@
+"""Owns splitting a comparison into inputs, reference and candidate by following where values come from. Runs nothing.
+
+Works on a straight list of statements (`scopes`). A variable's *version* is the index of the statement that last bound
+or changed it; -1 is a name of the module or of Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from evalcore.bindings.binding import dotted, loads, stores, unparse
+from evalcore.bindings.calls import HostMap
+from evalcore.bindings.constants import assigned, evaluate, is_size
+
+_FRESH = {
+    "empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "new_empty", "new_zeros",
+    "new_ones", "new_full", "empty_strided",
+}  # fmt: skip
+_RANDOM = {
+    "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "normal", "randperm", "bernoulli", "normal_",
+    "uniform_", "random_", "multinomial", "bernoulli_", "exponential_", "make_tensor", "standard_normal", "random",
+}  # fmt: skip
+_META = {
+    "shape", "dtype", "device", "ndim", "size", "stride", "numel", "dim", "element_size", "nelement", "is_contiguous",
+    "itemsize",
+}  # fmt: skip
+_PURE_CALLS = {
+    "int", "float", "bool", "len", "min", "max", "tuple", "list", "range", "cdiv", "next_power_of_2", "sqrt", "getattr",
+    "hasattr", "isinstance", "str", "abs", "sum", "prod", "device", "dict",
+}  # fmt: skip
+_IGNORED_CALLS = {
+    "print", "manual_seed", "synchronize", "seed", "empty_cache", "set_printoptions", "filterwarnings", "backward",
+    "retain_grad", "allclose", "info", "debug", "do_bench", "run",
+}  # fmt: skip
+_IGNORED_STARTS = ("assert", "check_", "test_", "print_", "log_")
+_BUILTINS = frozenset(dir(builtins))
+Ref = tuple[str, int]
+"""A variable and its version."""
+_Inside = Callable[[str, int, bool], bool]
+"""(name, version, needed by a launch) -> whether that version is computed inside the side rather than given to it."""
+
+
+@dataclass(slots=True)
+class Side:
+    """One side of a comparison as code."""
+
+    statements: list[int] = field(default_factory=list)
+    """Indices of the statements that compute it from the inputs."""
+    result: ast.expr = field(default_factory=lambda: ast.Constant(None))
+    inputs: list[Ref] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Split:
+    """A comparison taken apart."""
+
+    candidate: Side
+    reference: Side
+    inputs: list[Ref]
+    """In the order in which the candidate uses them, then what only the reference needs."""
+    input_statements: list[int]
+    kernels: set[str]
+    backward: bool
+
+
+class Flow:
+    """Where values come from in one straight list of statements."""
+
+    def __init__(self, statements: list[ast.stmt], hosts: HostMap, module_names: Iterable[str]) -> None:
+        self.statements = statements
+        self._hosts = hosts
+        self._module = frozenset(module_names) | _BUILTINS | {"__file__", "__name__"}
+        self._binds = [stores(each) for each in statements]
+        self._changes = [_changed(each) - {"self"} for each in statements]
+        self._tainted: set[int] = set()
+        self._outputs: dict[int, set[str]] = {}
+        self._taint()
+
+    def version(self, name: str, before: int) -> int:
+        """The statement before `before` that last bound or changed `name`, or -1."""
+        for index in range(before - 1, -1, -1):
+            if name in self._binds[index] or name in self._touched(index):
+                return index
+        return -1
+
+    def _touched(self, index: int) -> set[str]:
+        return self._outputs.get(index, self._changes[index])
+
+    def _reach(self, node: ast.AST, before: int) -> set[str]:
+        """Kernels that an expression reaches by module names that are not hidden by local variables."""
+        return self._hosts.reach_names({name for name in loads(node) if self.version(name, before) < 0})
+
+    def _taint(self) -> None:
+        for index, statement in enumerate(self.statements):
+            launches = bool(self._reach(statement, index))
+            if launches and isinstance(statement, ast.Expr):
+                self._outputs[index] = self._written(statement, index)
+            if launches or any(self._from_candidate(name, index) for name in loads(statement) | self._changes[index]):
+                self._tainted.add(index)
+
+    def _from_candidate(self, name: str, before: int) -> bool:
+        return self.version(name, before) in self._tainted
+
+    def _written(self, statement: ast.Expr, index: int) -> set[str]:
+        """Variables that a bare launch fills: those freshly allocated, or all its tensors where none is."""
+        names = {each.id for each in ast.walk(statement) if isinstance(each, ast.Name)} - self._module
+        fresh = {name for name in names if self._is_fresh(self.version(name, index))}
+        return fresh or {name for name in names if not self.is_plain(self.version(name, index))}
+
+    def _is_fresh(self, index: int) -> bool:
+        if index < 0:
+            return False
+        _name, value = assigned(self.statements[index])
+        return isinstance(value, ast.Call) and _last_name(value.func) in _FRESH
+
+    def reach(self, index: int) -> set[str]:
+        """Kernels that one statement reaches."""
+        return self._reach(self.statements[index], index)
+
+    def reaches(self, expression: ast.expr) -> bool:
+        """Whether an expression's own names reach a kernel."""
+        return bool(self._reach(expression, len(self.statements)))
+
+    def value(self, node: ast.expr | None) -> int:
+        """The number of a size statement."""
+        return int(evaluate(node, {}))
+
+    def is_plain(self, index: int) -> bool:
+        """Whether a version holds no tensor: literals, shapes, dtypes, lambdas."""
+        if index < 0:
+            return True
+        if isinstance(self.statements[index], (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return True
+        name, value = assigned(self.statements[index])
+        if value is None:
+            value = getattr(self.statements[index], "value", None)
+            if not isinstance(self.statements[index], ast.Assign) or value is None:
+                return False
+        return self._plain_value(value, index)
+
+    def _plain_value(self, value: ast.expr, index: int) -> bool:
+        if isinstance(value, (ast.Constant, ast.Lambda)):
+            return True
+        if isinstance(value, ast.Name):
+            return self.is_plain(self.version(value.id, index))
+        if isinstance(value, ast.Attribute):
+            return value.attr in _META or bool(dotted(value)) and self._root_is_module(value, index)
+        if isinstance(value, ast.Call):
+            return self._plain_call(value, index)
+        if isinstance(value, ast.Subscript):
+            return self._plain_value(value.value, index)
+        parts = [each for each in ast.iter_child_nodes(value) if isinstance(each, ast.expr)]
+        return bool(parts) and all(self._plain_value(each, index) for each in parts)
+
+    def _plain_call(self, value: ast.Call, index: int) -> bool:
+        if isinstance(value.func, ast.Attribute) and value.func.attr in _META:
+            return True
+        arguments = [*value.args, *(word.value for word in value.keywords)]
+        return _last_name(value.func) in _PURE_CALLS and all(self._plain_value(each, index) for each in arguments)
+
+    def _root_is_module(self, node: ast.expr, index: int) -> bool:
+        root = dotted(node).split(".")[0]
+        return self.version(root, index) < 0 or self.is_plain(self.version(root, index))
+
+    def is_size(self, index: int) -> bool:
+        """Whether a statement is `NAME = <whole number>`."""
+        name, value = assigned(self.statements[index]) if index >= 0 else (None, None)
+        return name is not None and is_size(evaluate(value, {}))
+
+    def is_random(self, index: int) -> bool:
+        """Whether a statement draws data."""
+        calls = (each for each in ast.walk(self.statements[index]) if isinstance(each, ast.Call))
+        return any(_last_name(call.func) in _RANDOM for call in calls)
+
+    def is_candidate(self, expression: ast.expr) -> bool:
+        """Whether an expression at the end of the list depends on a kernel's work."""
+        end = len(self.statements)
+        return bool(self._reach(expression, end)) or any(self._from_candidate(name, end) for name in loads(expression))
+
+    def split(self, got: ast.expr, want: ast.expr) -> Split | None:
+        """Inputs, reference and candidate of a comparison; None where the two cannot be told apart or cut loose."""
+        if self.is_candidate(want) or not self.is_candidate(got):
+            return None
+        candidate = self._candidate(got)
+        reference = self._reference(want, set(candidate.inputs))
+        inputs = list(dict.fromkeys([*candidate.inputs, *reference.inputs]))
+        if len({name for name, _version in inputs}) != len(inputs):
+            return None
+        statements = self._closure(inputs)
+        if statements is None or set(statements) & self._tainted:
+            return None
+        if not self._known([*candidate.statements, *reference.statements, *statements], (got, want)):
+            return None
+        kernels = self._reach(got, len(self.statements)).union(
+            *(self._reach(self.statements[index], index) for index in candidate.statements)
+        )
+        return Split(candidate, reference, inputs, statements, kernels, self._backward(candidate, got))
+
+    def _candidate(self, got: ast.expr) -> Side:
+        def inside(name: str, index: int, launched: bool) -> bool:
+            if index in self._tainted:
+                return True
+            return (self.is_plain(index) and not self.is_size(index)) or (launched and self._is_fresh(index))
+
+        return self._side(got, inside)
+
+    def _reference(self, want: ast.expr, given: set[Ref]) -> Side:
+        def inside(name: str, index: int, launched: bool) -> bool:
+            return (name, index) not in given and not self.is_random(index) and not self.is_size(index)
+
+        return self._side(want, inside)
+
+    def _side(self, result: ast.expr, inside: _Inside) -> Side:
+        """Follow `result` back; what `inside` refuses becomes an input."""
+        side = Side(result=result)
+        end = len(self.statements)
+        pending: list[tuple[str, int, bool]] = [(name, self.version(name, end), False) for name in ordered_loads(result)]
+        seen: set[Ref] = set()
+        while pending:
+            name, index, launched = pending.pop(0)
+            if index < 0 or (name, index) in seen:
+                continue
+            seen.add((name, index))
+            if not inside(name, index, launched):
+                side.inputs.append((name, index))
+                continue
+            if index not in side.statements:
+                side.statements.append(index)
+            pending += self._needs(name, index)
+        side.statements.sort()
+        return side
+
+    def _needs(self, name: str, index: int) -> list[tuple[str, int, bool]]:
+        """What a version of `name` needs: names that its statement reads, and the version before where it only changes."""
+        statement = self.statements[index]
+        found = [(each, self.version(each, index), index in self._outputs) for each in ordered_loads(statement)]
+        if name not in self._binds[index] or not _kills(statement):
+            found.append((name, self.version(name, index), index in self._outputs))
+        return found
+
+    def _closure(self, inputs: list[Ref]) -> list[int] | None:
+        """Statements that make the inputs, in order."""
+        found: set[int] = set()
+        pending = list(inputs)
+        seen: set[Ref] = set()
+        while pending:
+            ref = pending.pop()
+            if ref[1] < 0 or ref in seen:
+                continue
+            seen.add(ref)
+            found.add(ref[1])
+            pending += [(name, index) for name, index, _launched in self._needs(*ref)]
+        return sorted(found)
+
+    def _known(self, indices: list[int], ends: tuple[ast.expr, ...]) -> bool:
+        """Whether every name that is read is bound before, or is the module's or Python's own."""
+        nodes: list[tuple[ast.AST, int]] = [(self.statements[index], index) for index in indices]
+        nodes += [(node, len(self.statements)) for node in ends]
+        for node, index in nodes:
+            own = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+            own |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+            for name in loads(node) - own:
+                if self.version(name, index) < 0 and name not in self._module:
+                    return False
+        return True
+
+    def _backward(self, candidate: Side, got: ast.expr) -> bool:
+        """Whether the file also takes gradients of the candidate's result."""
+        names = {name for index in candidate.statements for name in self._binds[index]} | loads(got)
+        return any(
+            isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr == "backward"
+            and isinstance(each.func.value, ast.Name) and each.func.value.id in names
+            for statement in self.statements for each in ast.walk(statement)
+        )  # fmt: skip
+
+
+def ordered_loads(node: ast.AST) -> list[str]:
+    """Names that are read, in the order in which they stand."""
+    names = [each for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
+    names.sort(key=lambda each: (getattr(each, "lineno", 0), getattr(each, "col_offset", 0)))
+    return list(dict.fromkeys(each.id for each in names))
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _kills(statement: ast.stmt) -> bool:
+    """Whether a statement replaces what it binds, rather than perhaps or partly."""
+    return isinstance(statement, (ast.Assign, ast.AnnAssign, ast.FunctionDef, ast.ClassDef))
+
+
+def _changed(statement: ast.stmt) -> set[str]:
+    """Variables that a statement changes in place: `x[...] = `, `x.grad = `, `x += `, `x.requires_grad_()`, `f(x)`."""
+    found: set[str] = set()
+    for each in ast.walk(statement):
+        if isinstance(each, (ast.Subscript, ast.Attribute)) and isinstance(each.ctx, ast.Store):
+            if not (isinstance(each, ast.Attribute) and each.attr == "grad"):
+                found.add(_root(each))
+        elif isinstance(each, ast.AugAssign):
+            found.add(_root(each.target))
+        elif isinstance(each, ast.Expr) and isinstance(each.value, ast.Call):
+            found |= _changed_by_call(each.value)
+    return found - {""}
+
+
+def _changed_by_call(call: ast.Call) -> set[str]:
+    name = _last_name(call.func)
+    if name in _IGNORED_CALLS or name.startswith(_IGNORED_STARTS):
+        return set()
+    found = {_root(call.func)} if isinstance(call.func, ast.Attribute) else set()
+    found |= {_root(word.value) for word in call.keywords}
+    return found | {_root(each) for each in call.args}
+
+
+def _root(node: ast.AST) -> str:
+    while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def source_of(statements: list[ast.stmt]) -> str:
+    """Statements as text."""
+    return "\n".join(unparse(each) for each in statements)
