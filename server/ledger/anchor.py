@@ -58,10 +58,12 @@ class Anchor:
             os.close(handle)
         return True
 
-    def predecessors(self, workspace: str) -> list[Path]:
-        """Anchors of other ledgers that stood at the same place: it was deleted or replaced since."""
+    def predecessors(self) -> list[Path]:
+        """Anchors of other ledgers that stood at the same place: deleted or replaced since."""
+        workspace = self.path.name.rsplit("-", 1)[0]
         try:
-            names = sorted(self.path.parent.glob(f"{workspace}-*"))
+            names = sorted(path.name for path in self.path.parent.iterdir())
         except OSError:
             return []
-        return [path for path in names if path != self.path]
+        others = [name for name in names if name != self.path.name and name.rsplit("-", 1)[0] == workspace]
+        return [self.path.with_name(name) for name in others]

@@ -1,8 +1,8 @@
 """Owns the hash chain: canonical bytes of stored values, the hash of an entry, its seal by a key. Never touches a file.
 
-An entry's hash covers its position, its kind, the row it speaks of, every stored value of that row and the hash of
-the entry before. So a changed byte, a missing entry and a swapped pair all break it; the seal (an HMAC over the hash)
-says whose key wrote it.
+An entry's hash covers its position, its kind, its writer's key name, the row it speaks of, every stored value of that
+row and the hash of the entry before. So a changed byte, a missing entry and a swapped pair all break it; the seal (an
+HMAC over the hash) says whose key wrote it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class Entry:
     """Table name: 'texts', 'rows', 'burials', ..."""
     ref: int
     """rowid in that table."""
+    key_name: str | None
+    """Whose seal stands beside the hash (see `key_name`); None for an unsealed entry."""
 
 
 def canonical(values: Iterable[Value]) -> bytes:
@@ -48,15 +50,18 @@ def canonical(values: Iterable[Value]) -> bytes:
     return b"".join(parts)
 
 
-def genesis(ledger_id: str) -> bytes:
-    """What stands for 'the hash before' at position 1: it ties the chain to its ledger's name."""
-    return hashlib.sha256(b"odyssey-ledger\n" + ledger_id.encode("utf-8", "surrogateescape")).digest()
+def genesis(meta: Iterable[tuple[str, str]]) -> bytes:
+    """What stands for 'the hash before' at position 1: it ties the chain to its ledger's name and birth."""
+    digest = hashlib.sha256(b"odyssey-ledger\n")
+    for name, value in sorted(meta):
+        digest.update(canonical((name, value)))
+    return digest.digest()
 
 
 def link(previous: bytes, entry: Entry, values: Iterable[Value]) -> bytes:
     """The hash of an entry, 32 bytes."""
     digest = hashlib.sha256(previous)
-    digest.update(f"\n{entry.position}:{entry.form}:{entry.kind}:{entry.ref}\n".encode())
+    digest.update(canonical((entry.position, entry.form, entry.kind, entry.ref, entry.key_name)))
     digest.update(canonical(values))
     return digest.digest()
 

@@ -73,13 +73,13 @@ def _still_holds(body: dict[str, Any], key: ReuseKey) -> bool:
 def _is_ours(db: Database, seq: int, user_key: bytes, first: bytes) -> bool:
     """True where the stored values give the stored hash and our key sealed it."""
     found = db.execute(
-        "select position, form, hash, seal from chain where kind = 'rows' and ref = ?", (seq,)
+        "select position, form, hash, seal, key_name from chain where kind = 'rows' and ref = ?", (seq,)
     ).fetchone()
     if found is None or found[1] not in FORMS:
         return False
-    position, form, hash_, given = found
+    position, form, hash_, given, name = found
     before = db.execute("select hash from chain where position = ?", (position - 1,)).fetchone()
     previous = bytes(before[0]) if before else first
     values = db.execute(f"select {', '.join(FORMS[form]['rows'])} from rows where seq = ?", (seq,)).fetchone()
-    right = link(previous, Entry(position=position, form=form, kind="rows", ref=seq), values)
+    right = link(previous, Entry(position=position, form=form, kind="rows", ref=seq, key_name=name), values)
     return right == hash_ and sealed_by(user_key, right, given)

@@ -68,7 +68,8 @@ NEWEST = MIGRATIONS[-1][0]
 
 VIEWS = {
     "history": """select seq, at, file, kernel, status, round(speedup, 3) as speedup,
-        round(runtime_us, 2) as runtime_us, round(ref_runtime_us, 2) as ref_runtime_us, regime, mode, author, intent, coalesce(judge, 'odyssey') as judge,
+        round(runtime_us, 2) as runtime_us,
+        round(ref_runtime_us, 2) as ref_runtime_us, regime, mode, author, intent, coalesce(judge, 'odyssey') as judge,
         card, substr(kernel_sha, 1, 12) as text from rows order by seq desc""",
     "best": """select file, kernel, card, kernel_sha, seq, max(speedup) as speedup, runtime_us from rows
         where status = 'correct' and speedup is not null group by file, kernel, card""",
@@ -118,7 +119,7 @@ def harden(db: Database) -> None:
     db.execute("pragma foreign_keys = off")
     defensive = getattr(sqlite3, "SQLITE_DBCONFIG_DEFENSIVE", None)  # Python 3.12+
     if defensive is not None:
-        db.conn.setconfig(defensive, True)
+        getattr(db.conn, "setconfig")(defensive, True)  # noqa: B009 - typeshed of 3.11 does not know it
 
 
 def version(db: Database) -> int:
@@ -181,11 +182,15 @@ def _as_stored(sql: str) -> str:
 
 
 def assert_guarded(db: Database) -> None:
-    """Raise SchemaRefused unless every trigger stands as written and every known table has its columns."""
+    """Raise SchemaRefused unless every trigger stands as written and every table of the file's form has its columns."""
+    form = version(db)
+    if form == 0:
+        raise SchemaRefused("the file is empty")
+    tables = {"meta", "chain", *FORMS[form]}
     have = dict(db.execute("select name, sql from sqlite_master where type = 'trigger'"))
-    if have != {name: _as_stored(sql) for name, sql in triggers().items()}:
+    if have != {name: _as_stored(sql) for name, sql in triggers().items() if _table_of(name) in tables}:
         raise SchemaRefused("the append-only triggers are not in place")
-    for table, columns in FORMS[NEWEST].items():
+    for table, columns in FORMS[form].items():
         found = {row[1] for row in db.execute(f"pragma table_info({table})")}
         if not found >= set(columns):
             raise SchemaRefused(f"table {table} lacks {', '.join(sorted(set(columns) - found))}")

@@ -56,7 +56,7 @@ class Ledger:
         self.notes: tuple[str, ...] = (place.note,) if place.note else ()
         """What a person should know: why the ledger lies elsewhere, what was made up for."""
         self.id = self._meta("ledger_id")
-        self.genesis = genesis(self.id)
+        self.genesis = genesis(db.execute("select name, value from meta"))
         self.anchor: Anchor | None = None
         self._maps = MapMaker()
 
@@ -102,6 +102,7 @@ class Ledger:
         try:
             db = Database(connection, recursive_triggers=True, execute_plugins=False)
             schema.harden(db)
+            schema.version(db)  # before the first write: a stranger's file keeps every byte
             mode = db.execute("pragma journal_mode = wal").fetchone()[0]
             if str(mode).lower() != "wal":
                 raise OSError(f"SQLite's write-ahead log does not work there (journal mode {mode})")
@@ -203,7 +204,8 @@ class Ledger:
         self.db.execute(f"insert into {table} ({', '.join(names)}) values ({', '.join('?' * len(names))})", row)
         head = self.db.execute("select position, hash from chain order by position desc limit 1").fetchone()
         position, previous = (int(head[0]) + 1, bytes(head[1])) if head else (1, self.genesis)
-        hash_ = link(previous, Entry(position=position, form=FORM, kind=table, ref=ref), row)
+        entry = Entry(position=position, form=FORM, kind=table, ref=ref, key_name=self.key_name)
+        hash_ = link(previous, entry, row)
         sealed = seal(self.key, hash_) if self.key else None
         self.db.execute(
             "insert into chain (position, form, kind, ref, hash, key_name, seal) values (?, ?, ?, ?, ?, ?, ?)",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from server.ledger.anchor import Anchor
 from server.ledger.chain import Entry, genesis, key_name, link, sealed_by
 from server.ledger.columns import FORMS
 from server.ledger.exports import Exports, Mirror, line, position_in
+from server.ledger.place import DATABASE, link_in_the_way
 
 MOST_FINDINGS = 200
 """A full rewrite would list every row; the first ones say enough."""
@@ -65,11 +66,43 @@ def verify(db: Database, folder: Path, key: bytes | None, anchor: Anchor | None 
         db.conn.text_factory = before
 
 
+def verify_folder(folder: Path, key: bytes | None, anchor_of: Callable[[str], Anchor | None]) -> Report:
+    """Check the ledger in `folder` without changing a byte: opened read-only, nothing is migrated or made up for.
+
+    `anchor_of` gives the anchor for a ledger's id. A file that cannot be opened is a report, not an exception.
+    """
+    path = folder / DATABASE
+    obstacle = link_in_the_way(folder)
+    try:
+        if obstacle is not None:
+            raise OSError(f"{obstacle} is a symbolic link and is not followed")
+        path.stat()
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30.0)
+    except (OSError, sqlite3.Error) as problem:
+        return unreadable(str(problem))
+    try:
+        db = Database(connection, recursive_triggers=True, execute_plugins=False)
+        schema.harden(db)
+        schema.version(db)
+        found = db.execute("select value from meta where name = 'ledger_id'").fetchone()
+        return verify(db, folder, key, anchor_of(str(found[0]) if found else ""))
+    except (sqlite3.Error, schema.SchemaRefused) as problem:
+        return unreadable(str(problem))
+    finally:
+        connection.close()
+
+
+def unreadable(why: str) -> Report:
+    """The report on a file that cannot be opened."""
+    fault = Fault(where=DATABASE, message=why)
+    return Report(state="damaged", faults=(fault,), notes=(), entries=0, rows=0, mine=0, others=0, head=None)
+
+
 class _Check:
     """One run over one ledger."""
 
     def __init__(self, db: Database, folder: Path, key: bytes | None, anchor: Anchor | None) -> None:
-        self.db, self.folder, self.key = db, folder, key
+        self.db, self.folder, self.key, self.anchor = db, folder, key, anchor
         self.faults: list[Fault] = []
         self.notes: list[str] = []
         self.own_name = key_name(key) if key else None
@@ -123,8 +156,8 @@ class _Check:
         schema.assert_guarded(self.db)
 
     def _chain(self) -> None:
-        ledger_id = self.db.execute("select value from meta where name = 'ledger_id'").fetchone()
-        previous = genesis(str(ledger_id[0]) if ledger_id else "")
+        meta = self.db.execute("select name, value from meta").fetchall()
+        previous = genesis(pair for pair in meta if all(isinstance(item, str) for item in pair))
         for position, form, kind, ref, hash_, given, name in self.db.execute(
             "select position, form, kind, ref, hash, seal, key_name from chain order by position"
         ):
@@ -134,7 +167,7 @@ class _Check:
                 self.fault(where, f"entries {self.entries} to {position - 1} are missing" if position > self.entries
                            else "stands at a wrong place")  # fmt: skip
                 self.entries = position
-            right = self._right_hash(previous, position, form, kind, ref)
+            right = self._right_hash(previous, position, form, kind, ref, name)
             if right is None or right != hash_:
                 self.fault(where, f"{kind} {ref}: the stored values are not those that were written")
             self._seal(where, hash_, given, name)
@@ -142,7 +175,8 @@ class _Check:
             if self.seen is not None and position == self.seen.position:
                 self.seen_hash = previous.hex()
 
-    def _right_hash(self, previous: bytes, position: Any, form: Any, kind: Any, ref: Any) -> bytes | None:
+    def _right_hash(self, previous: bytes, *stored: Any) -> bytes | None:
+        position, form, kind, ref, name = stored
         columns = FORMS.get(form, {}).get(kind)
         if columns is None:
             return None
@@ -151,7 +185,7 @@ class _Check:
         ).fetchone()
         if values is None:
             return None
-        return link(previous, Entry(position=position, form=form, kind=kind, ref=ref), values)
+        return link(previous, Entry(position=position, form=form, kind=kind, ref=ref, key_name=name), values)
 
     def _seal(self, where: str, hash_: Any, given: Any, name: Any) -> None:
         if self.key is not None and isinstance(hash_, bytes) and isinstance(given, bytes):
@@ -191,7 +225,7 @@ class _Check:
         for number, sha, text in self.db.execute("select id, sha, text from texts"):
             shown = text if isinstance(text, str) else bytes(text).decode("utf-8", "surrogateescape")
             if hashlib.sha256(shown.encode("utf-8", "replace")).hexdigest() != sha:
-                self.fault(f"text {number}", "its sha is not that of the text")
+                self.notes.append(f"text {number} was filed under a sha that is not its own")
 
     def _mirror(self, mirror: Mirror) -> None:
         name = mirror.path.name
@@ -204,6 +238,9 @@ class _Check:
                     self.fault(where, "the header is not ours")
                 continue
             position = position_in(raw)
+            if position == 0:
+                self.fault(where, "is no line of ours")
+                continue
             found = self.db.execute("select kind, ref, hash from chain where position = ?", (position,)).fetchone()
             if found is None or found[0] not in mirror.kinds:
                 self.fault(where, f"entry {position} stands here but not in the ledger")
@@ -221,6 +258,12 @@ class _Check:
         return iter(self.db.execute(f"select position from chain where kind in ({marks})", kinds))
 
     def _anchor(self) -> None:
+        for path in self.anchor.predecessors() if self.anchor else ():
+            earlier = Anchor(path).read()
+            words = f"up to entry {earlier.position}" if earlier else "unreadable"
+            self.notes.append(
+                f"this machine has seen another ledger at this place ({words}); it was deleted or replaced"
+            )
         if self.seen is None:
             return
         if self.seen_hash is None:
