@@ -14,7 +14,7 @@ import torch
 import triton
 from triton.runtime import interpreter as stock
 
-from evalcore.gpu import autotune, fake_cuda, redirect
+from evalcore.gpu import autotune, bf16, fake_cuda, redirect, sanitizer
 from evalcore.jobs import Flag
 
 _launches: dict[str, int] = {}
@@ -55,6 +55,8 @@ def install() -> None:
         return
     _check_versions()
     fake_cuda.install()
+    bf16.install()
+    sanitizer.install()
     _wrap_executor()
     _wrap_run()
     _wrap_backward()
@@ -87,8 +89,17 @@ def _wrap_executor() -> None:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         name = self.fn.__name__
         _launches[name] = _launches.get(name, 0) + 1
+        finished = False
         with redirect.plain_torch():
-            return original(self, *args, **kwargs)
+            before = sanitizer.begin(self.fn, args, kwargs)
+            try:
+                result = original(self, *args, **kwargs)
+                finished = True
+            finally:
+                race = sanitizer.end(before, finished=finished)
+                if race:
+                    note("race", race)
+            return result
 
     stock.GridExecutor.__call__ = call
 

@@ -48,6 +48,7 @@ class Loaded:
         """Runs the program on `inputs`. Raises CandidateFault with the place in the person's file."""
         try:
             with self.context():
+                _guard(self, inputs)
                 if self.grad or self.program.kind is not ProgramKind.MODULE:
                     return self.function(*inputs)
                 with torch.no_grad():
@@ -339,3 +340,20 @@ def to_device(value: Any, device: str) -> Any:
 def _notes(device: str) -> list[Flag]:
     interpreter = sys.modules.get("evalcore.gpu.interpreter")
     return interpreter.notes() if device == "cpu" and interpreter is not None else []
+
+
+def _guard(loaded: Loaded, inputs: list[Any]) -> None:
+    """Tells the sanitizer where each input ends: they lie between canaries in larger buffers."""
+    sanitizer = sys.modules.get("evalcore.gpu.sanitizer")
+    if loaded.device == "cpu" and sanitizer is not None:
+        sanitizer.guard([*_tensors(inputs), *loaded.state.values()])
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _tensors(one)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
