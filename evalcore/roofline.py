@@ -85,18 +85,16 @@ def position(
 ) -> Position:
     """Where a device time stands. Everything that was not counted or measured is None."""
     launch = call_us is not None and call_us >= LAUNCH_RATIO * runtime_us and call_us - runtime_us >= 3.0
+    regime = "launch-bound" if launch else None
     if work is None or ceilings is None or runtime_us <= 0:
-        regime = "launch-bound" if launch else None
         return Position(floor_us=None, ratio=None, bandwidth=None, compute=None, regime=regime)
     bound = floor(work, ceilings, lane=lane)
     bandwidth = bound.memory_us / runtime_us if bound.memory_us is not None else None
     compute = bound.compute_us / runtime_us if bound.compute_us is not None else None
     least = impossible_us(work, ceilings)
     if least is not None and runtime_us < least:
-        regime: str | None = "memory-impossible"
-    elif launch:
-        regime = "launch-bound"
-    else:
+        regime = "memory-impossible"
+    elif not launch:
         regime = _regime(bandwidth, compute)
     ratio = bound.floor_us / runtime_us if bound.floor_us else None
     return Position(floor_us=bound.floor_us, ratio=ratio, bandwidth=bandwidth, compute=compute, regime=regime)

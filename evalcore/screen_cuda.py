@@ -6,16 +6,45 @@ import re
 from collections.abc import Iterator
 
 _NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.S)
+_SCALARS = r"(?:float|double|int|unsigned|char|half|__half|bool)"
 _RULES: tuple[tuple[str, re.Pattern[str], str, bool], ...] = (
-    ("cuda-process", re.compile(r"\b(system|popen|execv\w*|fork|ptrace|dlopen|dlsym|socket|connect)\s*\("),
-     "calls {0}, which no kernel needs", True),
-    ("cuda-ends-process", re.compile(r"\b(_exit|exit|abort|quick_exit|raise|kill)\s*\("), "ends the process ({0})", True),
-    ("cuda-files", re.compile(r"\b(fopen|ifstream|ofstream|remove|unlink|getenv|environ)\b(?=\s*[(\w])"), "uses {0}", True),
-    ("cuda-host-callback", re.compile(r"\b(cudaLaunchHostFunc|cudaStreamAddCallback)\b"), "runs host code later ({0})", True),
-    ("cuda-graph", re.compile(r"\b(cudaStreamBeginCapture|cudaGraphLaunch)\b"), "captures a CUDA graph ({0})", False),
-    ("cuda-memo", re.compile(r"^\s*(?:static\s+)?__device__\s+(?:volatile\s+)?(?:float|double|int|unsigned|char|half|__half|bool)\b[^;({]*[;=]", re.M),
-     "keeps state in a device-side global between launches", False),
-)  # fmt: skip
+    (
+        "cuda-process",
+        re.compile(r"\b(system|popen|execv\w*|fork|ptrace|dlopen|dlsym|socket|connect)\s*\("),
+        "calls {0}, which no kernel needs",
+        True,
+    ),
+    (
+        "cuda-ends-process",
+        re.compile(r"\b(_exit|exit|abort|quick_exit|raise|kill)\s*\("),
+        "ends the process ({0})",
+        True,
+    ),
+    (
+        "cuda-files",
+        re.compile(r"\b(fopen|ifstream|ofstream|remove|unlink|getenv|environ)\b(?=\s*[(\w])"),
+        "uses {0}",
+        True,
+    ),
+    (
+        "cuda-host-callback",
+        re.compile(r"\b(cudaLaunchHostFunc|cudaStreamAddCallback)\b"),
+        "runs host code later ({0})",
+        True,
+    ),
+    (
+        "cuda-graph",
+        re.compile(r"\b(cudaStreamBeginCapture|cudaGraphLaunch)\b"),
+        "captures a CUDA graph ({0})",
+        False,
+    ),
+    (
+        "cuda-memo",
+        re.compile(r"^\s*(?:static\s+)?__device__\s+(?:volatile\s+)?" + _SCALARS + r"\b[^;({]*[;=]", re.M),
+        "keeps state in a device-side global between launches",
+        False,
+    ),
+)
 _STREAM = re.compile(r"\bcudaStreamCreate\w*\b|\bgetStreamFromPool\b")
 _JOIN = re.compile(r"\bcudaStreamWaitEvent\b|\bcuda(Stream|Device|Event)Synchronize\b|\.synchronize\(\)|\.block\(")
 

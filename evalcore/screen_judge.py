@@ -19,6 +19,10 @@ _COMPARISON = (
     "torch.empty", "numpy.testing", "numpy.allclose", "builtins.", "multiprocessing.", "evalcore.",
 )  # fmt: skip
 _GUARDED = _CLOCK + _COMPARISON
+_HOOKS = (
+    "atexit.register", "weakref.finalize", "sys.settrace", "sys.setprofile", "threading.settrace", "signal.signal",
+    "signal.setitimer", "signal.pthread_sigmask", "faulthandler.register", "sys.addaudithook",
+)  # fmt: skip
 _FRAMES = {
     "sys._getframe": "looks into the frames of its callers",
     "sys._current_frames": "looks into the frames of all threads",
@@ -194,11 +198,9 @@ def hidden_code(text: Text) -> Iterator[tuple[ast.AST, str]]:
 
 def late_work(text: Text) -> Iterator[tuple[ast.AST, str]]:
     """Hooks that run when nobody looks: at exit, on collection, on every traced call, on a signal."""
-    hooks = ("atexit.register", "weakref.finalize", "sys.settrace", "sys.setprofile", "threading.settrace", "signal.signal",
-             "signal.setitimer", "signal.pthread_sigmask", "faulthandler.register", "sys.addaudithook")  # fmt: skip
     for node, name in text.calls(inner=False):
-        if name in hooks:
+        if name in _HOOKS:
             yield node, f"{name}: code that runs outside the call"
-    for node in text.inner_nodes:
-        if isinstance(node, ast.FunctionDef) and node.name in ("__del__", "__reduce__", "__reduce_ex__"):
-            yield node, f"{node.name}: code that runs outside the call"
+    for each in text.inner_nodes:
+        if isinstance(each, ast.FunctionDef) and each.name in ("__del__", "__reduce__", "__reduce_ex__"):
+            yield each, f"{each.name}: code that runs outside the call"

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 
 from evalcore.screen_text import Text, is_launch
 
-_CACHES = ("functools.lru_cache", "functools.cache")
+_STARTS = (
+    "threading.Thread", "threading.Timer", "_thread.start_new_thread", "multiprocessing.Process", "os.fork", "asyncio.",
+    "concurrent.futures.ThreadPoolExecutor", "concurrent.futures.ProcessPoolExecutor",
+    "concurrent.futures.thread.ThreadPoolExecutor", "multiprocessing.pool.ThreadPool",
+)  # fmt: skip
 
 
 def input_cache(text: Text) -> Iterator[tuple[ast.AST, str]]:
@@ -39,12 +43,13 @@ def _has_identity(node: ast.AST, inputs: set[str]) -> bool:
         if not isinstance(each, ast.Call):
             continue
         called = each.func
+        holder: ast.AST | None = None
         if isinstance(called, ast.Attribute) and called.attr in ("data_ptr", "untyped_storage", "storage"):
-            if isinstance(called.value, ast.Name) and called.value.id in inputs:
-                return True
-        if isinstance(called, ast.Name) and called.id in ("id", "hash") and each.args:
-            if isinstance(each.args[0], ast.Name) and each.args[0].id in inputs:
-                return True
+            holder = called.value
+        elif isinstance(called, ast.Name) and called.id in ("id", "hash") and each.args:
+            holder = each.args[0]
+        if isinstance(holder, ast.Name) and holder.id in inputs:
+            return True
     return False
 
 
@@ -186,12 +191,9 @@ def lazy_tensor(text: Text) -> Iterator[tuple[ast.AST, str]]:
 
 def own_threads(text: Text) -> Iterator[tuple[ast.AST, str]]:
     """Threads or processes that are started and, as far as the text says, never waited for."""
-    starts = ("threading.Thread", "threading.Timer", "_thread.start_new_thread", "multiprocessing.Process", "os.fork",
-              "concurrent.futures.ThreadPoolExecutor", "concurrent.futures.ProcessPoolExecutor",
-              "concurrent.futures.thread.ThreadPoolExecutor", "multiprocessing.pool.ThreadPool", "asyncio.")  # fmt: skip
     waited = text.mentions("join", "result", "shutdown", "as_completed", "wait", "map")
     for node, name in text.calls(inner=False):
-        if name.startswith(starts) and not waited:
+        if name.startswith(_STARTS) and not waited:
             yield node, f"starts {name.split('.')[-1]} and never waits for it"
 
 
@@ -233,10 +235,6 @@ def precision_set(text: Text) -> Iterator[tuple[ast.AST, str]]:
                 if name.startswith("torch.backends.") and name.endswith(("allow_tf32", "fp32_precision", "reduction")):
                     yield node, f"sets {name}"
         elif isinstance(node, ast.Call) and text.dotted(node.func) == "torch.set_float32_matmul_precision":
-            if strings_of(node) != ["highest"]:
+            wanted = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            if wanted != ["highest"]:
                 yield node, "lowers the precision of float32 matrix products"
-
-
-def strings_of(node: ast.Call) -> list[str]:
-    """The string arguments of a call."""
-    return [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]

@@ -43,9 +43,8 @@ class Text:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    found[alias.asname or alias.name.split(".")[0]] = (
-                        alias.name if alias.asname else alias.name.split(".")[0]
-                    )
+                    root = alias.name.split(".")[0]
+                    found[alias.asname or root] = alias.name if alias.asname else root
             elif isinstance(node, ast.ImportFrom):
                 for alias in node.names:
                     found[alias.asname or alias.name] = f"{'.' * node.level}{node.module or ''}.{alias.name}"
@@ -127,7 +126,8 @@ class Text:
         """String literals that hold CUDA text, with the line they begin on."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value:
-                if any(mark in node.value for mark in _CUDA_MARKS):
+                found = [mark for mark in _CUDA_MARKS if mark in node.value]
+                if found:
                     yield node.value, node.lineno
 
 

@@ -9,19 +9,20 @@ from evalcore.screen_text import Text, strings
 
 _SOURCES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp", ".ptx", ".json", ".toml")
 _READERS = (
-    "open", "io.open", "torch.load", "numpy.load", "pickle.load", "os.open", "os.read", "os.listdir", "os.scandir", "os.walk",
-    "glob.glob", "glob.iglob", "mmap.mmap", "torch.from_file", "safetensors.torch.load_file", "torch.UntypedStorage.from_file",
+    "open", "io.open", "torch.load", "numpy.load", "pickle.load", "os.open", "os.read", "os.listdir", "os.scandir",
+    "os.walk", "glob.glob", "glob.iglob", "mmap.mmap", "torch.from_file", "safetensors.torch.load_file",
+    "torch.UntypedStorage.from_file",
 )  # fmt: skip
 _READ_METHODS = ("read_text", "read_bytes", "rglob", "iterdir")
 _WRITERS = (
-    "os.remove", "os.unlink", "os.rmdir", "os.removedirs", "os.rename", "os.replace", "os.truncate", "os.chmod", "os.symlink",
-    "os.link", "shutil.", "torch.save", "numpy.save", "pickle.dump", "tempfile.",
+    "os.remove", "os.unlink", "os.rmdir", "os.removedirs", "os.rename", "os.replace", "os.truncate", "os.chmod",
+    "os.symlink", "os.link", "shutil.", "torch.save", "numpy.save", "pickle.dump", "tempfile.",
 )  # fmt: skip
 _WRITE_METHODS = ("write_text", "write_bytes", "unlink", "rmdir", "touch")
 _SYSTEM = (
-    "subprocess.", "os.system", "os.popen", "os.exec", "os.spawn", "os.posix_spawn", "pty.", "socket.", "urllib.", "http.",
-    "requests.", "httpx.", "aiohttp.", "ftplib.", "smtplib.", "os.kill", "os.killpg", "os.setuid", "os.dup2", "fcntl.", "ptrace",
-    "resource.setrlimit", "os.sched_setaffinity", "multiprocessing.shared_memory",
+    "subprocess.", "os.system", "os.popen", "os.exec", "os.spawn", "os.posix_spawn", "pty.", "socket.", "urllib.",
+    "http.", "requests.", "httpx.", "aiohttp.", "ftplib.", "smtplib.", "os.kill", "os.killpg", "os.setuid", "os.dup2",
+    "fcntl.", "ptrace", "resource.setrlimit", "os.sched_setaffinity", "multiprocessing.shared_memory",
 )  # fmt: skip
 _ENDS = ("os._exit", "sys.exit", "exit", "quit", "os.abort", "os.kill", "signal.raise_signal")
 _FORGED = (
@@ -42,11 +43,11 @@ def reads_files(text: Text) -> Iterator[tuple[ast.AST, str]]:
     """Files read inside a call. Sources and settings beside the kernel are everyday; data is not."""
     for node, name in text.calls():
         method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        if name in _READERS or method in _READ_METHODS:
-            if not any(each.endswith(_SOURCES) for each in strings(node.func) + strings(node)) and not _opens_to_write(
-                node, name
-            ):
-                yield node, f"reads files while it computes ({name or method})"
+        if name not in _READERS and method not in _READ_METHODS:
+            continue
+        source = any(each.endswith(_SOURCES) for each in strings(node.func) + strings(node))
+        if not source and not _opens_to_write(node, name):
+            yield node, f"reads files while it computes ({name or method})"
 
 
 def writes_files(text: Text) -> Iterator[tuple[ast.AST, str]]:
@@ -60,7 +61,7 @@ def writes_files(text: Text) -> Iterator[tuple[ast.AST, str]]:
 def _opens_to_write(node: ast.Call, name: str) -> bool:
     if name not in ("open", "io.open"):
         return False
-    modes = [each for each in node.args[1:2]] + [keyword.value for keyword in node.keywords if keyword.arg == "mode"]
+    modes = list(node.args[1:2]) + [keyword.value for keyword in node.keywords if keyword.arg == "mode"]
     return any(isinstance(each, ast.Constant) and set(str(each.value)) & set("wax+") for each in modes)
 
 
@@ -109,6 +110,6 @@ def environment(text: Text) -> Iterator[tuple[ast.AST, str]]:
         method = name in ("os.environ.items", "os.environ.copy", "os.environ.values")
         if method or (name in whole and direct):
             yield node, "reads the whole environment"
-    for node in text.all_nodes:
-        if isinstance(node, ast.FormattedValue) and text.dotted(node.value) == "os.environ":
-            yield node, "reads the whole environment"
+    for each in text.all_nodes:
+        if isinstance(each, ast.FormattedValue) and text.dotted(each.value) == "os.environ":
+            yield each, "reads the whole environment"

@@ -66,7 +66,7 @@ def shrink(value: int, target: int) -> int:
 
 
 def halve(value: int, target: int) -> int:
-    """`value` halved until it is at most `target` or odd: keeps every divisor but powers of two (head counts, groups)."""
+    """`value` halved until it is at most `target` or odd: keeps odd divisors (heads, groups)."""
     while value > target and value % 2 == 0:
         value //= 2
     return value

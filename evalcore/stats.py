@@ -13,7 +13,7 @@ AB_ALPHA = 0.002
 """Two-sided error of an A/B interval: a text against itself may be called different at most once in 200 times, and the
 noise of a real card has heavier tails than the model."""
 AB_LEAST_EFFECT = 0.0075
-"""A difference smaller than this is never called faster or slower: addresses and alignment alone make half a percent."""
+"""A smaller difference is never called faster or slower: addresses and alignment alone make half a percent."""
 AB_SAME = 0.015
 """An interval inside +- this is 'same'."""
 _NORMAL_MAD = 1.4826

@@ -1,12 +1,13 @@
 """Owns the answer key: what the reference returns, and the same in float64 where it can be lifted. Never a candidate.
 
 Lifting doubles every float input and parameter and runs the reference again. Where that is refused, returns another
-dtype, runs out of memory, or plainly computes something else (random draws, dtype-sensitive branches), there is no exact
-key for that output, and the key says so by None.
+dtype, runs out of memory, or plainly computes something else (random draws, branches on a dtype), there is no exact key
+for that output, and the key says so by None.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import time
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 import torch
 
 from evalcore.gpu.compare import row_ratio, same_bits
+from evalcore.gpu.faults import CandidateFault
 from evalcore.gpu.inputs import flat_values
 from evalcore.gpu.outputs import Output, flatten
 from evalcore.problem import Tolerance
@@ -156,7 +158,7 @@ def _lift(
         if in_place is not None:
             values = flat_values(doubled)
             got = [Output(name=f"input {index}", tensor=values[index]) for index in in_place]
-    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError, NotImplementedError, AssertionError):
+    except (CandidateFault, RuntimeError, TypeError, ValueError, IndexError, AttributeError, AssertionError):
         return None
     finally:
         del doubled, call
@@ -179,14 +181,20 @@ def _accept(lifted: Output, output: Output) -> torch.Tensor | None:
 
 def _lifted_call(reference: Reference) -> Any:
     """The reference's call with its module, if it has one, doubled. None where the module refuses to be copied."""
-    module = getattr(reference, "instance", None)
+    module = getattr(reference, "function", None)
     if not isinstance(module, torch.nn.Module):
         return reference.call
     try:
         lifted = copy.deepcopy(module).double()
     except (RuntimeError, TypeError, ValueError, AttributeError):
         return None
-    return lambda inputs: lifted(*inputs)
+    context = getattr(reference, "context", contextlib.nullcontext)
+
+    def call(inputs: list[Any]) -> Any:
+        with context():
+            return lifted(*inputs)
+
+    return call
 
 
 def _double(value: Any) -> Any:

@@ -7,6 +7,7 @@ device is said as such and not compared further, so that nothing passes by broad
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -37,8 +38,16 @@ def compare(
         return (_fault("out", f"nothing was returned, and {len(key.outputs)} changed inputs were not handed over"),)
     if len(leaves) != len(key.outputs):
         return (_fault("out", _count_words(len(leaves), len(key.outputs))),)
-    rows = zip(leaves, key.outputs, key.exact, key.reference_error, key.own, strict=True)
-    return tuple(_one(leaf, want, exact, error, own, tolerance, format) for leaf, want, exact, error, own in rows)
+    rule = _Decision(tolerance=tolerance, format=format)
+    return tuple(_one(leaf, key, index, rule) for index, leaf in enumerate(leaves))
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """Whose tolerance there is besides our own."""
+
+    tolerance: Tolerance | None
+    format: str
 
 
 def _wrap(tensor: torch.Tensor, index: int) -> Output:
@@ -97,15 +106,8 @@ def _shape_words(got: tuple[int, ...], want: tuple[int, ...]) -> str:
     return words
 
 
-def _one(
-    got: Output,
-    want: Output,
-    exact: torch.Tensor | None,
-    reference_error: float | None,
-    own: Tolerance | None,
-    tolerance: Tolerance | None,
-    format: str,
-) -> ErrorStats:
+def _one(got: Output, key: Key, index: int, decision: _Decision) -> ErrorStats:
+    want, exact, own = key.outputs[index], key.exact[index], key.own[index]
     name = want.name
     fault = structural_fault(got, want)
     if fault:
@@ -118,11 +120,11 @@ def _one(
         value = value.reshape(()).to(want.tensor.dtype)
     if own is None:
         return _stats(name, dtype, measure(value, want.tensor, _EXACT), origin="exact")
-    decides = deciding(tolerance, format, dtype, own)
+    decides = deciding(decision.tolerance, decision.format, dtype, own)
     by_row = decides.origin == "measured"
     rule = Rule(atol=decides.atol, rtol=decides.rtol, by_row=by_row)
-    key = exact if exact is not None and by_row else want.tensor
-    found = measure(value, key, rule, alias=want.tensor if key is exact else exact)
+    wanted = exact if exact is not None and by_row else want.tensor
+    found = measure(value, wanted, rule, alias=want.tensor if wanted is exact else exact)
     if found is None:
         return _empty(name, dtype)
     second = found
@@ -136,7 +138,7 @@ def _one(
         origin=decides.origin,
         atol=decides.atol,
         rtol=decides.rtol,
-        reference_error=reference_error,
+        reference_error=key.reference_error[index],
         exact_error=None if exact is None else second.worst_abs,
         measured_rtol=own.rtol,
         measured_out=second.out,

@@ -71,7 +71,7 @@ def measure(
 
 def row_magnitude(want: torch.Tensor) -> torch.Tensor:
     """[R, C] -> [R, 1] float64: the row's largest finite |want|, at least a thousandth of the whole tensor's."""
-    rows = []
+    rows: list[torch.Tensor] = []
     for rows_of, columns_of in _tiles(want.shape[0], want.shape[1]):
         tile = want[rows_of, columns_of].double().abs()
         largest = torch.where(torch.isfinite(tile), tile, 0.0).amax(dim=1, keepdim=True)
