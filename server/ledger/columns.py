@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -179,8 +180,30 @@ def storable(name: str, value: Any) -> Value:
 
 
 def dump(value: Any) -> str:
-    """Compact JSON of plain values and our dataclasses; ASCII, so that no byte of it is ever in doubt."""
-    return json.dumps(wire.encode(value), separators=(",", ":"))
+    """Compact JSON of plain values and our dataclasses, as wire.encode makes it, several times as fast.
+
+    ASCII, so that no byte of it is ever in doubt. NaN and infinities (which JSON does not have) take wire's slow way.
+    """
+    try:
+        return _JSON.encode(value)
+    except ValueError:
+        return json.dumps(wire.encode(value), separators=(",", ":"))
+
+
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _shallow(value: Any) -> dict[str, Any]:
+    kind = type(value)
+    names = _FIELDS.get(kind)
+    if names is None:
+        if not dataclasses.is_dataclass(kind):
+            raise TypeError(f"a {kind.__name__} cannot be stored")
+        names = _FIELDS[kind] = tuple(field.name for field in dataclasses.fields(kind))
+    return {name: getattr(value, name) for name in names}
+
+
+_JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=_shallow)
 
 
 def ordered(form: int, table: str, values: Mapping[str, Value]) -> list[Value]:

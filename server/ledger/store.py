@@ -5,13 +5,10 @@ A Ledger is bound to the thread that opened it. It never judges and never words 
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +28,7 @@ from server.ledger.key import user_key
 from server.ledger.lineage import Map, MapMaker
 from server.ledger.reuse import ReuseKey, find_reusable
 from server.ledger.verify import Report, verify
+from server.ledger.writing import immediate, locked
 
 WAIT_S = 30.0
 """How long a writer waits for another one. Each holds the file for a millisecond or two (P20: at least 5 s)."""
@@ -336,28 +334,3 @@ class Ledger:
 
     def _meta(self, name: str) -> str:
         return str(self.db.execute("select value from meta where name = ?", (name,)).fetchone()[0])
-
-
-@contextlib.contextmanager
-def immediate(db: Database) -> Iterator[None]:
-    """A write transaction that has the file from its first statement on: two writers never read the same head."""
-    db.conn.execute("begin immediate")
-    try:
-        yield
-    except BaseException:
-        if db.conn.in_transaction:
-            db.conn.execute("rollback")
-        raise
-    db.conn.execute("commit")
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """The lock of a ledger's folder, for what lies beside the database. Freed by the kernel when a process dies."""
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    handle = os.open(folder / places.LOCK, flags, 0o644)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

@@ -31,7 +31,8 @@ def test_a_person_can_read_them(tmp_path: Path) -> None:
     kinds = [json.loads(text) for text in (folder / "solutions.jsonl").read_text().splitlines()]
     assert [value["kind"] for value in kinds] == ["candidate", "candidate", "candidate", "burial", "pin", "candidate",
                                                   "problem"]  # fmt: skip
-    assert kinds[1]["text"] == "def k():\n    return 1\n" and kinds[1]["parents"] == [sha_of("def k():\n    return 0\n")]
+    assert kinds[1]["text"] == "def k():\n    return 1\n"
+    assert kinds[1]["parents"] == [sha_of("def k():\n    return 0\n")]
     assert kinds[-1]["problem"]["format"] == "comment"
 
 
