@@ -1,0 +1,148 @@
+"""Owns the main functions of children: case, referee, facts. Never runs in the loop itself, only after a fork.
+
+What they need of torch and of the rest is imported here, inside the functions, so that the loop's own imports stay free
+of anything that opens a card.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from evalcore.worker.post import Letter, Post
+from evalcore.worker.settle import Settling, confine, open_device
+
+
+def case_main(post: Post, settling: Settling, *, ipc: bool, clock: bool) -> None:
+    """A spare: settle, warm, answer "warm", then serve one job until the loop ends us."""
+    layers = confine(settling)
+    from evalcore.worker.case import Case, CaseOptions
+
+    open_device(settling)
+    case = Case(CaseOptions(device=settling.device, scratch=settling.policy.scratch, ipc=ipc), post)
+    notes: list[str] = []
+    if clock and settling.device != "cpu":
+        from evalcore.gpu.timing import Clock, ClockOptions
+
+        case.clock = Clock(settling.device, ClockOptions(scratch=settling.policy.scratch))
+        case.clock.warm()
+        notes = list(case.clock.notes)
+    _preload_case()
+    watch_builds(post)
+    warmed = {"layers": list(layers), "notes": notes, "device": _device_facts(settling.device)}
+
+    def answer(letter: Letter) -> tuple[dict[str, Any], list[int]]:
+        return (warmed, []) if letter.body["ask"] == "warm" else case.answer_to(letter)
+
+    _serve(post, answer)
+
+
+def referee_main(post: Post, settling: Settling, *, problem: Any, seed: int) -> None:
+    """A referee: settle, then answer for one problem until the loop ends us."""
+    layers = confine(settling)
+    from evalcore.worker.processes import set_dumpable
+    from evalcore.worker.referee import Referee, RefereeOptions
+
+    open_device(settling)
+    # expected values live here: from now on no other process of this user may look into this one
+    set_dumpable(False)
+    options = RefereeOptions(problem=problem, device=settling.device, scratch=settling.policy.scratch, seed=seed)
+    referee = Referee(options)
+
+    def answer(letter: Letter) -> tuple[dict[str, Any], list[int]]:
+        if letter.body["ask"] == "warm":
+            return {"layers": list(layers), "device": _device_facts(settling.device)}, []
+        return referee.answer_to(letter), []
+
+    _serve(post, answer)
+
+
+def _serve(post: Post, answer: Any) -> None:
+    import os
+
+    while True:
+        letter = post.receive()
+        if letter is None:
+            return
+        body, descriptors = answer(letter)
+        letter.close()
+        post.send({"post": "answer", **body}, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _preload_case() -> None:
+    """Import, before the job is known, what every job will need."""
+    import importlib
+
+    for name in ("evalcore.gpu.autotune", "evalcore.gpu.launched", "evalcore.worker.case_timing"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
+def watch_builds(post: Post) -> None:
+    """Tell the loop when Triton's compiler starts and ends: building has a time limit of its own."""
+    try:
+        import triton.compiler as compiler
+    except ImportError:
+        return
+    compile_now = compiler.compile
+
+    def compile_told(*arguments: Any, **options: Any) -> Any:
+        post.send({"post": "note", "building": True})
+        try:
+            return compile_now(*arguments, **options)
+        finally:
+            post.send({"post": "note", "building": False})
+
+    compiler.compile = compile_told
+
+
+def _device_facts(device: str) -> dict[str, Any]:
+    """Memory of the card now; {} without one."""
+    if device == "cpu":
+        return {}
+    import torch
+
+    free, total = torch.cuda.mem_get_info(device)
+    return {"free_bytes": free, "total_bytes": total}
+
+
+def facts_main(post: Post, settling: Settling, *, ceilings_folder: str) -> None:
+    """A throw-away child that looks at the machine for hello: devices, known roofs, and which layers would hold."""
+    layers = confine(settling)
+    from evalcore.gpu.device import describe, why_no_device
+
+    devices = describe()
+    found: dict[str, Any] = {"layers": list(layers), "devices": devices}
+    if not devices:
+        found["why"] = why_no_device()
+    elif ceilings_folder:
+        found["ceilings"] = _known_ceilings(devices, ceilings_folder)
+    _serve(post, lambda letter: (found, []))
+
+
+def _known_ceilings(devices: list[dict[str, Any]], folder: str) -> dict[str, Any]:
+    from evalcore.gpu.ceilings import cached
+    from evalcore.gpu.nvml import Nvml
+    from evalcore.wire import encode
+
+    known: dict[str, Any] = {}
+    for device in devices:
+        card = Nvml().card_by_uuid(device["uuid"])
+        ceilings = cached(card.facts(), folder) if card is not None else None
+        if ceilings is not None:
+            known[f"cuda:{device['index']}"] = encode(ceilings)
+    return known
+
+
+def ceilings_main(post: Post, device: str, folder: str) -> None:
+    """A throw-away child that measures the card's roofs. Runs our own code only, so it may write its cache."""
+    from evalcore.gpu.ceilings import measure_ceilings
+    from evalcore.wire import encode
+
+    try:
+        found = {"ceilings": encode(measure_ceilings(device, cache_folder=folder))}
+    except RuntimeError as fault:
+        found = {"ceilings": None, "reason": str(fault).splitlines()[0]}
+    _serve(post, lambda letter: (found, []))

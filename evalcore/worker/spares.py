@@ -1,0 +1,137 @@
+"""Owns spares: children that are settled and warm before their job is known. Never warms one while something is measured.
+
+A spare is confined to one project's folders from its first moment, so it can serve only jobs of that project; and only as
+long as the folder shows the same entries as then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from evalcore.gpu import sandbox
+from evalcore.worker.children import Child, ChildEnded
+from evalcore.worker.mains import case_main
+from evalcore.worker.station import Station
+
+WARM_S = 120.0
+"""A first context on a cold machine, with a compiler run for the driver's stub, takes long."""
+_CALM_S = 20.0
+"""So long after the last job one spare is enough: each holds memory of the card."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Spare:
+    """A case without a job."""
+
+    child: Child
+    folder: str
+    device: str
+    roots: tuple[str, ...]
+    entries: frozenset[str]
+    """What the project's folder showed when the sandbox closed."""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def fits(self, device: str, roots: tuple[str, ...]) -> bool:
+        """Whether it may serve a job of this project on this device now."""
+        alive = self.child.alive and self.device == device and self.roots == roots
+        return alive and sandbox.entries(roots) == self.entries
+
+
+class CannotWarm(RuntimeError):
+    """No case can be made here. The message says why, with the child's own last words."""
+
+
+class Spares:
+    """The pool. `take` for a job, `refill` when nothing is going on, `drop` after idle time."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self._ready: list[Spare] = []
+        self._warming: asyncio.Task[Spare] | None = None
+        self._roots: tuple[str, ...] = station.options.roots
+        self._device: str | None = None
+        self._last_job = 0.0
+
+    def expect(self, device: str, roots: tuple[str, ...]) -> None:
+        """Jobs of this project are coming: make spares for it from now on."""
+        if (device, roots) != (self._device, self._roots):
+            self._device, self._roots = device, roots
+            self.drop()
+
+    async def take(self, device: str, roots: tuple[str, ...]) -> Spare:
+        """A warm case for one job: a spare if one fits, else made now. Raises CannotWarm."""
+        self.expect(device, roots)
+        self._last_job = self._station.loop.time()
+        if self._warming is not None and not self._ready:
+            await asyncio.wait([self._warming])
+        while self._ready:
+            spare = self._ready.pop(0)
+            if spare.fits(device, roots):
+                return spare
+            self._station.bury(spare.child, spare.folder)
+        return await self._make(device, roots)
+
+    async def refill(self, idle: Callable[[], bool]) -> None:
+        """Make spares up to the wanted number, one after the other, as long as `idle()` holds."""
+        while idle() and self._device is not None and len(self._ready) < self._wanted():
+            lock = self._station.lock(self._device) if self._device != "cpu" else None
+            if lock is not None and not lock.try_shared():
+                await asyncio.sleep(0.05)
+                continue
+            try:
+                self._warming = self._station.loop.create_task(self._make(self._device, self._roots))
+                await asyncio.wait([self._warming])
+                self._ready.append(self._warming.result())
+            finally:
+                self._warming = None
+                if lock is not None:
+                    lock.release()
+
+    def _wanted(self) -> int:
+        calm = self._station.loop.time() - self._last_job > _CALM_S
+        return min(self._station.options.spares, 1 if calm else 99)
+
+    def thin(self) -> None:
+        """Give back what calm times do not need."""
+        while len(self._ready) > self._wanted():
+            spare = self._ready.pop()
+            self._station.bury(spare.child, spare.folder)
+
+    def drop(self) -> None:
+        """Give all back."""
+        while self._ready:
+            spare = self._ready.pop()
+            self._station.bury(spare.child, spare.folder)
+
+    async def _make(self, device: str, roots: tuple[str, ...]) -> Spare:
+        """Fork and warm one. Where the driver does not bear a layer of the sandbox, it is given up, the last first."""
+        while True:
+            try:
+                return await self._fork(device, roots)
+            except CannotWarm:
+                station = self._station
+                if device == "cpu" or not station.options.sandbox or not station.layers:
+                    raise
+                station.layers = station.layers[:-1]
+
+    async def _fork(self, device: str, roots: tuple[str, ...]) -> Spare:
+        station = self._station
+        folder = station.child_folder("case")
+        entries = sandbox.entries(roots)
+        settling = station.settling(folder, device, roots)
+        child = station.family.fork("case", lambda post: case_main(post, settling, ipc=station.ipc, clock=True))
+        try:
+            letter = await child.ask({"ask": "warm"}, timeout_s=WARM_S)
+        except ChildEnded:
+            ending = await child.ended()
+            station.bury(child, folder)
+            last = child.tail.decode(errors="replace").strip().splitlines()[-1:] or [str(ending)]
+            raise CannotWarm(last[0]) from None
+        except asyncio.CancelledError:
+            station.bury(child, folder)
+            raise
+        station.isolation = tuple(letter.body["layers"])
+        return Spare(child=child, folder=folder, device=device, roots=roots, entries=entries, facts=letter.body)
