@@ -235,6 +235,107 @@ def part_events() -> None:
     measure_all(clock)
 
 
+def part_ab() -> None:
+    import torch
+
+    from benchmarks.timed_kernels import softmax, work
+    from evalcore.gpu.ab import Sides, interleave
+    from evalcore.gpu.ring import LocalRing
+    from evalcore.gpu.timing import Clock
+    from evalcore.stats import compare_pairs
+
+    clock = Clock("cuda:0")
+    clock.warm()
+    x = torch.randn(4 << 20, device="cuda")
+    big = torch.randn(4096, 4096, device="cuda")
+    for name, a, b, inputs in (
+        ("A/A softmax", softmax, softmax, [big]),
+        ("work 200 against 204 rounds (+2 %)", work(200), work(204), [x]),
+        ("work 200 against 210 rounds (+5 %)", work(200), work(210), [x]),
+    ):
+        a(inputs), b(inputs)
+        cost, (of_a, of_b) = ms(interleave, clock, Sides(a=a, b=b, ring=LocalRing(inputs)))
+        got = compare_pairs(of_a.values_us, of_b.values_us)
+        middle = statistics.median(of_a.values_us)
+        say(name, f"{got.verdict} {got.ratio:.4f} [{got.low:.4f}, {got.high:.4f}] A {middle:.2f} us, {cost:.0f} ms")
+
+
+def part_ceilings() -> None:
+    import tempfile
+
+    from evalcore.gpu.ceilings import measure_ceilings
+
+    with tempfile.TemporaryDirectory() as folder:
+        cost, ceilings = ms(measure_ceilings, "cuda:0", cache_folder=folder)
+        say("measured in", f"{cost:.0f} ms (with the context)")
+        say("copy roof / peak GB/s", f"{ceilings.copy_gb_per_s} / {ceilings.peak_gb_per_s}")
+        say("streams", ceilings.detail["streams_gb_per_s"])
+        say("TFLOP/s", {name: round(value, 1) for name, value in ceilings.tflops})
+        say("peak TFLOP/s", {name: round(value, 1) for name, value in ceilings.peak_tflops})
+        say("detail", {key: ceilings.detail[key] for key in ("timer", "seconds", "notes", "power_limit_w")})
+        cost, again = ms(measure_ceilings, "cuda:0", cache_folder=folder)
+        say("from the cache in", f"{cost:.1f} ms, same {again == ceilings}")
+
+
+def part_profile() -> None:
+    import torch
+
+    from evalcore.gpu.profile import from_launches, launched_kernels
+    from evalcore.gpu.ring import LocalRing
+    from evalcore.gpu.timing import Clock, Labels
+
+    clock = Clock("cuda:0")
+    torch.zeros(1, device="cuda")
+    clock.warm()
+    for name, (call, inputs) in kernels().items():
+        clock.measure(call, LocalRing(inputs), n=10, labels=Labels(figures=("device",)))
+        say(
+            f"{name} kernels",
+            [(row[0][:40], row[1], round(row[2], 2)) for row in from_launches(clock.launches, "x").kernels],
+        )
+        for fact in launched_kernels(clock.launches, "sm_90"):
+            say(
+                f"{name} facts",
+                f"{fact.registers} regs {fact.shared_bytes} B {fact.theoretical_occupancy} {fact.config}",
+            )
+
+
+def part_stalls() -> None:
+    import torch
+
+    from evalcore.gpu.ring import LocalRing
+    from evalcore.gpu.stalls import sample_stalls
+
+    call, inputs = kernels()["A softmax 4096x4096"]
+    torch.zeros(1, device="cuda")
+    ring = LocalRing(inputs)
+    cost, profile = ms(sample_stalls, call, ring)
+    say("sampled in", f"{cost:.0f} ms, samples {profile.metrics['stall_samples']}")
+    say("stalls", [(reason, round(share, 3)) for reason, share in profile.stalls[:6]])
+    for row in profile.metrics["stall_lines"][:5]:
+        say("line", f"{Path(row['path']).name}:{row['line']} {row['share']:.2f} {row['reason']}")
+    cost, profile = ms(sample_stalls, call, ring)
+    say("sampled again in", f"{cost:.0f} ms, samples {profile.metrics['stall_samples']}")
+
+
+def part_opponents() -> None:
+    import torch
+
+    from evalcore.gpu.opponents import measure_opponent
+    from evalcore.gpu.ring import LocalRing
+    from evalcore.gpu.timing import Clock
+
+    inputs = [torch.randn(4096, 4096, device="cuda")]
+    clock = Clock("cuda:0")
+    clock.warm()
+    for name in ("eager", "torch.compile default", "torch.compile reduce-overhead"):
+        cost, row = ms(
+            measure_opponent, name, lambda i: torch.softmax(i[0], dim=1), LocalRing(inputs), clock, lambda i, out: ()
+        )
+        row.pop("flags")
+        say(name, f"{cost:.0f} ms {row}")
+
+
 def part_fork() -> None:
     """The shape in which a case runs: forked from a process that imported torch and triton and opened nothing."""
     import torch

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -24,10 +24,10 @@ OnOutput = Callable[[int, Any], None]
 
 
 class StopRule(Protocol):
-    """Says when enough samples were taken."""
+    """Says when enough samples were taken; `evalcore.stats.StopRule` is one."""
 
-    def add(self, value: float) -> bool:
-        """Take a sample in; True where no more are needed."""
+    def done(self, values_us: Sequence[float], elapsed_s: float = 0.0) -> bool:
+        """True when no further sample is wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,19 +112,22 @@ def device_figure(bench: Bench, run: Run) -> Reading:
     reading = Reading(timer=recorder.timer)
     recorder.open()
     try:
-        done, enough = 0, False
-        while done < run.n + 1 and not enough:
+        done, start = 0, _now_ns()
+        while done < run.n + 1:
             # the first call of all is the warm-up; it belongs to the first chunk
             size = min((recorder.chunk or run.n) + (done == 0), run.n + 1 - done)
-            states = [_recorded_call(bench, recorder, run, run.first + done + step) for step in range(size)]
-            enough = _take(recorder, reading, states, "warm-up" if done == 0 else None, run.stop)
+            states = [recorded_call(bench, recorder, run, run.first + done + step) for step in range(size)]
+            _take(recorder, reading, states, "warm-up" if done == 0 else None)
             done += size
+            if run.stop is not None and run.stop.done(reading.values, (_now_ns() - start) / 1e9):
+                break
     finally:
         recorder.close()
     return reading
 
 
-def _recorded_call(bench: Bench, recorder: Recorder, run: Run, index: int) -> CardState:
+def recorded_call(bench: Bench, recorder: Recorder, run: Run, index: int) -> CardState:
+    """One timed call with its marker, while `recorder` is open; the card's state right after it."""
     inputs = cold(bench, run.ring, index)
     with recorder.call():
         out = run.call(inputs)
@@ -138,45 +141,42 @@ def _recorded_call(bench: Bench, recorder: Recorder, run: Run, index: int) -> Ca
     return state
 
 
-def _take(
-    recorder: Recorder, reading: Reading, states: list[CardState], first: str | None, stop: StopRule | None
-) -> bool:
-    """Add what was recorded since the last take, the first call with reason `first`; True where there is enough."""
+def _take(recorder: Recorder, reading: Reading, states: list[CardState], first: str | None) -> None:
+    """Add what was recorded since the last take; the first call is discarded where `first` gives a reason."""
     recording = recorder.take()
     if len(recording.calls) != len(states):
         raise RecorderError(f"{len(recording.calls)} of {len(states)} timed calls were seen")
     reading.empty += recording.empty_us
     reading.stray += recording.stray
-    enough = False
     for call, state in zip(recording.calls, states, strict=True):
         value = device_us(call)
         reason, first = first or (None if call else "no kernel activity was seen"), None
         if reading.add(value, state, reason):
             reading.calls.append(call)
-            enough = stop.add(value) if stop is not None else False
-    return enough
 
 
 def events_figure(bench: Bench, run: Run) -> Reading:
     """Time between two CUDA events around the call. Carries launch latency where the call is short; the last resort."""
-    import torch
-
     reading = Reading(timer="events")
+    begin = _now_ns()
     for number in range(run.n + 1):
         index = run.first + number
-        value, out = _between_events(torch, bench, run, index)
+        value, out = between_events(bench, run, index)
         state = bench.state()
-        reading.empty.append(_between_events(torch, bench, None, index)[0])
+        reading.empty.append(between_events(bench, None, index)[0])
         if not reading.add(value, state, "warm-up" if number == 0 else None):
             continue
         if run.on_output is not None:
             run.on_output(index, out)
-        if run.stop is not None and run.stop.add(value):
+        if run.stop is not None and run.stop.done(reading.values, (_now_ns() - begin) / 1e9):
             break
     return reading
 
 
-def _between_events(torch: Any, bench: Bench, run: Run | None, index: int) -> tuple[float, Any]:
+def between_events(bench: Bench, run: Run | None, index: int) -> tuple[float, Any]:
+    """(microseconds, output) of one call between two events behind a flush; of the empty marker where `run` is None."""
+    import torch
+
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     inputs = cold(bench, run.ring, index) if run is not None else []
     if run is None:
@@ -193,7 +193,7 @@ def _between_events(torch: Any, bench: Bench, run: Run | None, index: int) -> tu
 
 
 @contextlib.contextmanager
-def quiet() -> Any:
+def quiet() -> Iterator[None]:
     """No garbage collection while samples are taken."""
     import gc
 

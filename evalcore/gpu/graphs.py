@@ -15,6 +15,8 @@ from evalcore.gpu.flush import Cache
 from evalcore.gpu.ring import SLOTS, Ring
 
 MAX_CALLS = 10
+LEAST_SHARE = 0.5
+"""A graph that takes less than this part of the device figure has not captured the call's work."""
 BUDGET_US = 20_000.0
 """Device time that one replay may take: long calls are captured fewer times."""
 
@@ -36,8 +38,13 @@ def calls_for(expected_us: float | None) -> int:
     return max(1, min(MAX_CALLS, int(BUDGET_US / expected_us)))
 
 
-def differences(full_us: list[float], flush_us: list[float], calls: int) -> GraphReading:
-    """Per-call times from alternating replays; a pair whose difference is not positive is discarded."""
+def differences(
+    full_us: list[float], flush_us: list[float], calls: int, expected_us: float | None = None
+) -> GraphReading:
+    """Per-call times from alternating replays; a pair whose difference is not positive is discarded.
+
+    A reading far under the device figure means that the call launched its work on a stream that was not captured.
+    """
     kept: list[float] = []
     discarded: list[tuple[float, str]] = []
     for full, flush in zip(full_us, flush_us, strict=True):
@@ -47,6 +54,9 @@ def differences(full_us: list[float], flush_us: list[float], calls: int) -> Grap
         else:
             discarded.append((value, "the flush alone took longer than flush and call"))
     reason = None if kept else "no replay took longer than its flushes"
+    if kept and expected_us and sorted(kept)[len(kept) // 2] < LEAST_SHARE * expected_us:
+        discarded += [(value, "the graph misses work that the call does") for value in kept]
+        kept, reason = [], "the call launches work on a stream that a graph does not capture"
     return GraphReading(values_us=tuple(kept), discarded=tuple(discarded), reason=reason)
 
 
@@ -54,8 +64,16 @@ def _capture(body: Callable[[], None]) -> Any:
     import torch
 
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        body()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    # not `with torch.cuda.graph(...)`: that one collects garbage and empties the allocator's cache first
+    with torch.cuda.stream(stream):
+        graph.capture_begin(capture_error_mode="thread_local")
+        try:
+            body()
+        finally:
+            graph.capture_end()
+    torch.cuda.current_stream().wait_stream(stream)
     return graph
 
 
@@ -109,7 +127,7 @@ def measure_graph(
     for graph in (full, flush, mark):
         _replay_us(graph, cache)
     rows = [[_replay_us(graph, cache) for graph in (full, flush, mark)] for _ in range(replays)]
-    reading = differences([row[0] for row in rows], [row[1] for row in rows], calls)
+    reading = differences([row[0] for row in rows], [row[1] for row in rows], calls, expected_us)
     empty = differences([row[2] for row in rows], [row[1] for row in rows], calls).values_us
     keep.clear()
     return GraphReading(

@@ -6,14 +6,15 @@ library, the card or the driver does not give one; nothing here raises because o
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 _SUCCESS = 0
 _CLOCK_SM = 1
 _CLOCK_MEMORY = 2
-_TEMPERATURE_GPU = 0
 
 THROTTLE_WORDS: tuple[tuple[int, str], ...] = (
     (0x0000000000000001, "idle"),
@@ -55,7 +56,6 @@ class CardState:
 
     sm_clock_mhz: int | None = None
     throttle: tuple[str, ...] = ()
-    temperature_c: int | None = None
 
     @property
     def disturbed(self) -> str | None:
@@ -79,6 +79,26 @@ class CardFacts:
     max_sm_clock_mhz: int | None = None
     max_memory_clock_mhz: int | None = None
     power_limit_w: float | None = None
+
+
+def family(root: int | None = None) -> frozenset[int]:
+    """`root` (None: this process) and all its descendants, from /proc; only `root` where there is no /proc."""
+    top = root if root is not None else os.getpid()
+    parents: dict[int, int] = {}
+    with contextlib.suppress(OSError):
+        for entry in os.listdir("/proc"):
+            if entry.isdigit():
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    stat = Path("/proc", entry, "stat").read_text()
+                    # the name may hold spaces and brackets: fields are counted from the last ')'
+                    parents[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+    found = {top}
+    grown = True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in found} - found
+        found |= more
+        grown = bool(more)
+    return frozenset(found)
 
 
 def _throttle_words(bits: int) -> tuple[str, ...]:
@@ -176,7 +196,7 @@ class Card:
         )
 
     def state(self) -> CardState:
-        """Clock, throttle reasons and temperature now."""
+        """Clock and throttle reasons now. Asked between samples, so nothing dearer belongs here."""
         bits = ctypes.c_ulonglong()
         names = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
         throttle: tuple[str, ...] = ()
@@ -185,11 +205,7 @@ class Card:
             if function is not None and function(self._handle, ctypes.byref(bits)) == _SUCCESS:
                 throttle = _throttle_words(bits.value)
                 break
-        return CardState(
-            sm_clock_mhz=self._uint("nvmlDeviceGetClockInfo", _CLOCK_SM),
-            throttle=throttle,
-            temperature_c=self._uint("nvmlDeviceGetTemperature", _TEMPERATURE_GPU),
-        )
+        return CardState(sm_clock_mhz=self.sm_clock_mhz(), throttle=throttle)
 
     def sm_clock_mhz(self) -> int | None:
         """The SM clock now."""

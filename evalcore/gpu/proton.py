@@ -100,7 +100,18 @@ def parse_tree(database: Iterable[dict[str, Any]], wanted: range) -> Recording:
     )
 
 
-def _import() -> tuple[ModuleType, str]:
+def read_tree(path: str) -> list[dict[str, Any]]:
+    """Proton's file, which is then removed."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            database: list[dict[str, Any]] = json.load(file)
+        os.unlink(path)
+    except (OSError, ValueError) as problem:
+        raise RecorderError(f"Proton wrote no readable data: {problem}") from None
+    return database
+
+
+def import_proton() -> tuple[ModuleType, str]:
     try:
         triton = importlib.import_module("triton")
         proton = importlib.import_module("triton.profiler")
@@ -111,7 +122,7 @@ def _import() -> tuple[ModuleType, str]:
 
 def make_proton(scratch: str = "") -> Recorder:
     """The adapter that fits the Triton of this process. Raises RecorderError where there is none."""
-    proton, version = _import()
+    proton, version = import_proton()
     folder = tempfile.mkdtemp(prefix="odyssey-proton-", dir=scratch or None)
     if form_of(version, proton) == "memory":
         return ProtonMemory(proton, folder)
@@ -221,13 +232,7 @@ class ProtonFile(_ProtonScopes):
         self._proton.activate(self._keeper)
         self._proton.finalize(session)
         self._proton.deactivate(self._keeper)
-        try:
-            with open(self._path, encoding="utf-8") as file:
-                database: list[dict[str, Any]] = json.load(file)
-            os.unlink(self._path)
-        except (OSError, ValueError) as problem:
-            raise RecorderError(f"Proton wrote no readable data: {problem}") from None
-        return database
+        return read_tree(self._path)
 
     def take(self) -> Recording:
         """End the session, read its file and start the next one."""

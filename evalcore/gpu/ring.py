@@ -1,7 +1,8 @@
 """Owns the local ring of input buffers for what we time ourselves (references, opponents, ceilings). Never times.
 
-A timed call gets new values at new addresses: a memo keyed by pointer, or a replayed output, is then wrong. The ring has
-at most four buffer sets; each visit of a slot lies 256 bytes further on, so that addresses do not repeat for 64 calls.
+A timed call gets new values at new addresses: a memo keyed by pointer, or a replayed output, is then wrong. The ring
+has at most four buffer sets; each visit of a slot lies 256 bytes further on, so that addresses do not repeat for 64
+calls.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class LocalRing:
         tensors = [value for value in self._inputs if isinstance(value, torch.Tensor)]
         total = sum(_span_bytes(value) for value in tensors)
         if free_bytes is None:
-            free_bytes = torch.cuda.mem_get_info()[0] if any(value.is_cuda for value in tensors) else total * 2 * SLOTS
+            on_card = any(value.is_cuda for value in tensors)
+            free_bytes = torch.cuda.mem_get_info()[0] if on_card else total * MEMORY_SHARE * SLOTS
         self.slots = slots_for(total, free_bytes)
         self._storages = [[self._storage(value) for value in self._inputs] for _ in range(self.slots)]
 
@@ -80,9 +82,12 @@ class LocalRing:
         return values
 
     def _view(self, like: Any, storage: Any, offset: int) -> Any:
-        """A tensor of the shape, dtype and strides of `like` in `storage` at `offset` bytes."""
-        whole = storage[offset : offset + _span_bytes(like)].view(like.dtype)
-        return self._torch.as_strided(whole, like.shape, like.stride())
+        """A tensor of the shape, dtype and strides of `like` in `storage` at `offset` bytes.
+
+        Not a view in torch's sense: torch.compile would look at its base.
+        """
+        fresh = self._torch.empty(0, dtype=like.dtype, device=like.device)
+        return fresh.set_(storage.untyped_storage(), offset // like.element_size(), like.shape, like.stride())
 
 
 Refill = Callable[[int, int, Any], None]

@@ -30,7 +30,7 @@ from evalcore.gpu.figures import (
 )
 from evalcore.gpu.flush import L2Flush
 from evalcore.gpu.graphs import measure_graph
-from evalcore.gpu.nvml import Card, CardState, Nvml
+from evalcore.gpu.nvml import Card, CardState, Nvml, family
 from evalcore.gpu.proton import make_proton
 from evalcore.gpu.ring import Ring
 
@@ -59,6 +59,8 @@ class ClockOptions:
     """None flushes 2x the L2."""
     cpu_threads: int | None = None
     """None takes CPU_THREADS, or what the process may use where that is less."""
+    own_root: int | None = None
+    """Process whose descendants (referee, spares) are no strangers on the card; None takes this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +137,9 @@ class Clock:
         """Clock and throttle reasons now."""
         return self._card.state() if self._card is not None else CardState()
 
+    def _foreign(self) -> int | None:
+        return self._card.foreign_processes(family(self.options.own_root)) if self._card is not None else None
+
     def cold(self, ring: Ring, index: int) -> list[Any]:
         """Inputs of call `index`, drained, the flush being the last thing on the current stream."""
         return cold(self.bench, ring, index)
@@ -152,8 +157,8 @@ class Clock:
         """Time `call` on the ring's inputs, at most `n` times for the device figure. One Samples per wanted figure.
 
         A figure that could not be had stays in the list with no values and its reason in `discarded`. Faults of the
-        call itself are raised as they are. `on_output(index, output)` gets every kept output of the call and device figures,
-        with the index that the ring was asked for.
+        call itself are raised as they are. `on_output(index, output)` gets the outputs of the call and device figures
+        but the warm-up's, with the index that the ring was asked for.
         """
         labels = labels or Labels()
         made: dict[str, Samples] = {}
@@ -162,10 +167,10 @@ class Clock:
             self.ramp()
             if "call" in labels.figures:
                 few = replace(run, n=min(n, CALL_SAMPLES))
-                made["call"] = self._samples(call_figure(self.bench, few), "call", labels)
+                made["call"] = self.samples(call_figure(self.bench, few), "call", labels)
                 run = replace(run, first=few.n + 1)
             if "device" in labels.figures:
-                made["device"] = self._samples(self._device(run), "device", labels)
+                made["device"] = self.samples(self._device(run), "device", labels)
             if "graph" in labels.figures:
                 made["graph"] = self._graph(run, made.get("device"), labels)
         return [made[figure] for figure in FIGURES if figure in made]
@@ -194,9 +199,10 @@ class Clock:
         state = self.state()
         for value in got.values_us:
             reading.add(value, state)
-        return self._samples(reading, "graph", labels)
+        return self.samples(reading, "graph", labels)
 
-    def _samples(self, reading: Reading, figure: str, labels: Labels) -> Samples:
+    def samples(self, reading: Reading, figure: str, labels: Labels) -> Samples:
+        """A reading into the record that travels, with card, threads and the empty kernel's reading."""
         return Samples(
             subject=labels.subject,
             figure=figure,
@@ -204,9 +210,9 @@ class Clock:
             values_us=tuple(reading.values),
             case=labels.case,
             discarded=tuple(reading.discarded),
-            sm_clock_mhz=tuple(state.sm_clock_mhz or 0 for state in reading.states),
+            sm_clock_mhz=tuple(state.sm_clock_mhz for state in reading.states if state.sm_clock_mhz is not None),
             throttle=tuple(sorted({word for state in reading.states for word in state.throttle})),
-            foreign_processes=self._card.foreign_processes() if self._card is not None else None,
+            foreign_processes=self._foreign(),
             cpu_threads=self.cpu_threads or None,
             empty_kernel_us=statistics.median(reading.empty) if reading.empty else None,
         )
