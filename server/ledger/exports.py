@@ -125,7 +125,8 @@ def entries(db: Database, after: int, kinds: tuple[str, ...]) -> list[tuple[int,
     """Chain entries behind `after` of these kinds, oldest first."""
     marks = ",".join("?" * len(kinds))
     found = db.execute(
-        f"select position, kind, ref, hash from chain where position > ? and kind in ({marks}) order by position",
+        # the + keeps SQLite off the index by kind, which would read the whole ledger at each append
+        f"select position, kind, ref, hash from chain where position > ? and +kind in ({marks}) order by position",
         (after, *kinds),
     )
     return [(int(position), str(kind), int(ref), bytes(hash_)) for position, kind, ref, hash_ in found]

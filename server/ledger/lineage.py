@@ -17,13 +17,14 @@ from server.ledger.lanes import Lanes
 NodeKey = tuple[str, str, str]
 """(file, kernel, sha)."""
 
-STEP = (
-    "select chain.position, chain.kind, rows.seq, rows.at, rows.file, rows.kernel, rows.kernel_sha, rows.author,"
-    " rows.intent, rows.parents, rows.status, rows.reason, rows.speedup, rows.runtime_us, rows.card, rows.uuid,"
-    " burials.sha, burials.reason"
-    " from chain left join rows on chain.kind = 'rows' and rows.seq = chain.ref"
-    " left join burials on chain.kind = 'burials' and burials.id = chain.ref"
-    " where chain.position > ? and chain.kind in ('rows', 'burials') order by chain.position"
+ROW_STEP = (
+    "select chain.position, rows.seq, rows.at, rows.file, rows.kernel, rows.kernel_sha, rows.author, rows.intent,"
+    " rows.parents, rows.status, rows.reason, rows.speedup, rows.runtime_us, rows.card, rows.uuid"
+    " from rows join chain on chain.kind = 'rows' and chain.ref = rows.seq where rows.seq > ?"
+)
+BURIAL_STEP = (
+    "select chain.position, burials.id, burials.sha, burials.reason"
+    " from burials join chain on chain.kind = 'burials' and chain.ref = burials.id where burials.id > ?"
 )
 
 
@@ -87,7 +88,8 @@ class _Sheet:
 
     file: str | None
     kernel: str | None
-    position: int = 0
+    seq: int = 0
+    burial: int = 0
     lanes: Lanes = field(default_factory=Lanes)
     nodes: dict[NodeKey, dict[str, Any]] = field(default_factory=dict)
     by_sha: dict[str, list[NodeKey]] = field(default_factory=dict)
@@ -95,22 +97,27 @@ class _Sheet:
     width: int = 0
 
     def read(self, db: Database) -> None:
-        """Take in what was appended since the last time."""
-        for position, kind, *rest in db.execute(STEP, (self.position,)):
-            if kind == "rows":
-                self._row(rest[:14])
-            else:
-                self._burial(str(rest[14]), str(rest[15]))
-            self.position = position
-
-    def _row(self, values: list[Any]) -> None:
-        seq, at, file, kernel, sha, author, intent, parents, status, reason, speedup, runtime_us, card, uuid = values
-        if (
-            seq is None
-            or (self.file is not None and file != self.file)
-            or (self.kernel is not None and kernel != self.kernel)
+        """Take in what was appended since the last time, in the order of the chain."""
+        tests = "".join(
+            f" and rows.{name} = ?"
+            for name, value in (("file", self.file), ("kernel", self.kernel))
+            if value is not None
+        )
+        given = [value for value in (self.file, self.kernel) if value is not None]
+        rows = db.execute(f"{ROW_STEP}{tests} order by rows.seq", (self.seq, *given)).fetchall()
+        burials = db.execute(BURIAL_STEP, (self.burial,)).fetchall()
+        for _, is_row, values in sorted(
+            [(row[0], True, row[1:]) for row in rows] + [(burial[0], False, burial[1:]) for burial in burials]
         ):
-            return
+            if is_row:
+                self.seq = values[0]
+                self._row(values)
+            else:
+                self.burial = values[0]
+                self._burial(str(values[1]), str(values[2]))
+
+    def _row(self, values: tuple[Any, ...]) -> None:
+        seq, at, file, kernel, sha, author, intent, parents, status, reason, speedup, runtime_us, card, uuid = values
         key = (file, kernel, sha)
         newest = {"seq": seq, "status": status, "reason": reason, "speedup": speedup, "runtime_us": runtime_us,
                   "card": card, "uuid": uuid}  # fmt: skip

@@ -59,6 +59,7 @@ def _second(db: Database) -> None:
         source_sha text not null, file text not null, kernel text not null, kernel_sha text, status text not null,
         speedup real, runtime_us real, ref_runtime_us real, card text, body text not null)""")
     db.execute("create index burials_by_sha on burials (sha)")
+    db.execute("create index foreign_rows_by_source on foreign_rows (source_sha)")
 
 
 MIGRATIONS: tuple[tuple[int, Callable[[Database], None]], ...] = ((1, _first), (2, _second))
