@@ -18,13 +18,13 @@ NodeKey = tuple[str, str, str]
 """(file, kernel, sha)."""
 
 ROW_STEP = (
-    "select chain.position, rows.seq, rows.at, rows.file, rows.kernel, rows.kernel_sha, rows.author, rows.intent,"
-    " rows.parents, rows.status, rows.reason, rows.speedup, rows.runtime_us, rows.card, rows.uuid"
-    " from rows join chain on chain.kind = 'rows' and chain.ref = rows.seq where rows.seq > ?"
+    "select (select position from chain where kind = 'rows' and ref = rows.seq), seq, at, file, kernel, kernel_sha,"
+    " author, intent, parents, status, reason, speedup, runtime_us, card, uuid from rows where seq > ?"
 )
+"""A subquery and no join: a join makes SQLite walk the chain instead of the kernel's own rows."""
 BURIAL_STEP = (
-    "select chain.position, burials.id, burials.sha, burials.reason"
-    " from burials join chain on chain.kind = 'burials' and chain.ref = burials.id where burials.id > ?"
+    "select (select position from chain where kind = 'burials' and ref = burials.id), id, sha, reason"
+    " from burials where id > ? order by id"
 )
 
 
@@ -99,12 +99,10 @@ class _Sheet:
     def read(self, db: Database) -> None:
         """Take in what was appended since the last time, in the order of the chain."""
         tests = "".join(
-            f" and rows.{name} = ?"
-            for name, value in (("file", self.file), ("kernel", self.kernel))
-            if value is not None
+            f" and {name} = ?" for name, value in (("file", self.file), ("kernel", self.kernel)) if value is not None
         )
         given = [value for value in (self.file, self.kernel) if value is not None]
-        rows = db.execute(f"{ROW_STEP}{tests} order by rows.seq", (self.seq, *given)).fetchall()
+        rows = db.execute(f"{ROW_STEP}{tests} order by seq", (self.seq, *given)).fetchall()
         burials = db.execute(BURIAL_STEP, (self.burial,)).fetchall()
         for _, is_row, values in sorted(
             [(row[0], True, row[1:]) for row in rows] + [(burial[0], False, burial[1:]) for burial in burials]
