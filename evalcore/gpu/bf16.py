@@ -163,7 +163,8 @@ def _atomic(original: Callable[..., Any]) -> Callable[..., Any]:
         before = np.zeros(adds.shape, dtype=val.data.dtype)
         addresses = ptr.data.reshape(-1)
         for lane in np.nonzero(takes)[0]:
-            place, one = addresses[lane : lane + 1], np.ones(1, dtype=bool)
+            place: Any = addresses[lane : lane + 1]
+            one: Any = np.ones(1, dtype=bool)
             old = stock._interpreter.load(place, one, np.zeros(1, dtype=val.data.dtype), val.data.dtype)
             before[lane] = old[0]
             new = round_to(widen(old, scalar) + adds[lane : lane + 1], scalar)

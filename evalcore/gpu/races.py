@@ -35,7 +35,7 @@ class _Lanes:
 
     def joined(self) -> tuple[Any, Any, Any, Any]:
         if not self.addresses:
-            empty = np.empty(0, dtype=np.uint64)
+            empty: Any = np.empty(0, dtype=np.uint64)
             return empty, empty, empty, empty
         parts = (self.addresses, self.programs, self.bits, self.lines)
         addresses, programs, bits, lines = (np.concatenate(part) if part else np.empty(0) for part in parts)
