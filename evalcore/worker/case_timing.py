@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from evalcore.gpu.activity import RecorderError
 from evalcore.gpu.loading import make_inputs
-from evalcore.gpu.profile import from_launches, launched_kernels, sample_stalls
+from evalcore.gpu.profile import from_launches, launched_kernels
 from evalcore.gpu.ring import SHIFT_BYTES, SHIFTS, LocalRing, place
+from evalcore.gpu.stalls import sample_stalls
 from evalcore.stats import StopRule
 from evalcore.wire import encode
 
