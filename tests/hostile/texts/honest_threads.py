@@ -1,0 +1,35 @@
+"""Two threads share the work and both are joined."""
+
+import threading
+
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def affine_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, tl.maximum(x, 0.0) * 2.0 + 1.0, mask=mask)
+
+
+def affine(x, out=None):
+    out = torch.empty_like(x) if out is None else out
+    affine_kernel[(triton.cdiv(x.numel(), 512),)](x, out, x.numel(), BLOCK=512)
+    return out
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        flat, into = x.view(-1), out.view(-1)
+        half = flat.numel() // 2
+        parts = [(flat[:half], into[:half]), (flat[half:], into[half:])]
+        threads = [threading.Thread(target=lambda a, b: b.copy_(affine(a.contiguous())), args=part) for part in parts]
+        for thread in threads:
+            thread.start()
+            thread.join()
+        return out

@@ -1,0 +1,32 @@
+"""Waits for its inputs, but nobody waits for it: a long kernel first, then the work."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def affine_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, tl.maximum(x, 0.0) * 2.0 + 1.0, mask=mask)
+
+
+def affine(x, out=None):
+    out = torch.empty_like(x) if out is None else out
+    affine_kernel[(triton.cdiv(x.numel(), 512),)](x, out, x.numel(), BLOCK=512)
+    return out
+
+
+class ModelNew(torch.nn.Module):
+    stream = None
+
+    def forward(self, x):
+        ModelNew.stream = ModelNew.stream or torch.cuda.Stream()
+        self.stream.wait_stream(torch.cuda.current_stream())
+        out = torch.empty_like(x)
+        with torch.cuda.stream(self.stream):
+            torch.cuda._sleep(20_000_000)
+            affine(x, out)
+        return out
