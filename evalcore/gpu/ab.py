@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from evalcore.facts import Samples
-from evalcore.gpu.activity import RecorderError, device_us
+from evalcore.gpu.activity import RecorderError, check, device_us
 from evalcore.gpu.figures import Bench, Call, Reading, Run, between_events, quiet, recorded_call
 from evalcore.gpu.nvml import CardState
 from evalcore.gpu.ring import Ring
@@ -81,8 +81,7 @@ def _recorded(bench: Bench, sides: Sides, pairs: int, end_ns: int, a: Reading, b
             steps = order(size, done)
             states = [recorded_call(bench, recorder, runs[side], pair + WARM_PAIRS) for pair, side in steps]
             recording = recorder.take()
-            if len(recording.calls) != len(steps):
-                raise RecorderError(f"{len(recording.calls)} of {len(steps)} timed calls were seen")
+            check(recording, len(steps))
             a.empty += recording.empty_us
             b.empty += recording.empty_us
             if done >= 0:

@@ -82,18 +82,27 @@ def device_us(call: Sequence[Launch]) -> float:
     return sum(launch.device_us for launch in call)
 
 
+def check(recording: Recording, calls: int) -> None:
+    """Raise RecorderError where not exactly `calls` calls were seen, or more markers than ours: somebody forged one."""
+    if len(recording.calls) != calls:
+        raise RecorderError(f"{len(recording.calls)} of {calls} timed calls were seen")
+    if len(recording.empty_us) > calls:
+        raise RecorderError(f"{len(recording.empty_us)} markers for {calls} timed calls: some are none of ours")
+
+
 def cut(records: Iterable[Launch]) -> Recording:
     """Cut single records into calls by the flush before and the marker after each call.
 
     The device runs them in this order: refill, flush, the call's work, (drained), marker. So records are sorted by
     their start; whatever starts after a flush and before the next marker is the call's, on whichever stream or thread.
+    A second flush before the marker is none of ours: it counts as the call's own work.
     """
     calls: list[tuple[Launch, ...]] = []
     empty: list[float] = []
     stray: list[Launch] = []
     current: list[Launch] | None = None
     for record in sorted(records, key=lambda each: each.start_ns):
-        if record.name == FLUSH_KERNEL:
+        if record.name == FLUSH_KERNEL and current is None:
             current = []
         elif record.name == MARK_KERNEL:
             empty.append(record.device_us)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import importlib.util
 import struct
 from collections.abc import Iterator
@@ -56,6 +57,28 @@ def parse_record(data: bytes, name: str = "") -> Launch | None:
         block=(f[15], f[16], f[17]),
         shared_bytes=f[18] + f[19],
     )
+
+
+@functools.lru_cache(maxsize=1)
+def _demangler() -> ctypes.CDLL | None:
+    try:
+        library = ctypes.CDLL("libstdc++.so.6")
+        library.__cxa_demangle.restype = ctypes.c_void_p
+    except (OSError, AttributeError):
+        return None
+    return library
+
+
+def readable(name: bytes) -> str:
+    """A C++ kernel's name as written in its source, with template arguments; other names as they are."""
+    library = _demangler() if name.startswith(b"_Z") else None
+    if library is not None:
+        status = ctypes.c_int()
+        found = library.__cxa_demangle(name, None, None, ctypes.byref(status))
+        if found:
+            # a few hundred bytes for each distinct kernel of a short-lived process: not worth a call of free()
+            name = ctypes.string_at(found)
+    return name.decode(errors="replace")
 
 
 def library_paths() -> Iterator[str]:
@@ -164,7 +187,7 @@ class CuptiRecorder(Recorder):
             return "?"
         found = self._names.get(pointer)
         if found is None:
-            found = self._names[pointer] = ctypes.string_at(pointer).decode(errors="replace")
+            found = self._names[pointer] = readable(ctypes.string_at(pointer))
         return found
 
     def open(self) -> None:

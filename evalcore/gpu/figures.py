@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from evalcore.gpu.activity import Launch, Recorder, RecorderError, device_us
+from evalcore.gpu.activity import Launch, Recorder, RecorderError, check, device_us
 from evalcore.gpu.flush import Cache
 from evalcore.gpu.nvml import CardState
 from evalcore.gpu.ring import Ring
@@ -145,8 +145,7 @@ def recorded_call(bench: Bench, recorder: Recorder, run: Run, index: int) -> Car
 def _take(recorder: Recorder, reading: Reading, states: list[CardState], first: str | None) -> None:
     """Add what was recorded since the last take; the first call is discarded where `first` gives a reason."""
     recording = recorder.take()
-    if len(recording.calls) != len(states):
-        raise RecorderError(f"{len(recording.calls)} of {len(states)} timed calls were seen")
+    check(recording, len(states))
     reading.empty += recording.empty_us
     reading.stray += recording.stray
     for call, state in zip(recording.calls, states, strict=True):

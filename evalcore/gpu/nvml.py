@@ -228,6 +228,18 @@ class Card:
         mine = own if own is not None else frozenset({os.getpid()})
         return sum(1 for process in found[: number.value] if process.pid not in mine)
 
+    def cpus(self) -> frozenset[int]:
+        """CPUs near the card; empty where the driver does not say."""
+        words = 64
+        mask = (ctypes.c_ulong * words)()
+        function = getattr(self._nvml, "nvmlDeviceGetCpuAffinity", None)
+        if function is None or function(self._handle, words, mask) != _SUCCESS:
+            return frozenset()
+        bits = 8 * ctypes.sizeof(ctypes.c_ulong)
+        return frozenset(
+            word * bits + bit for word, value in enumerate(mask) if value for bit in range(bits) if value >> bit & 1
+        )
+
     def busy_ratio(self) -> float | None:
         """Share of the last sample period in which a kernel ran, 0..1."""
         use = _Utilization()

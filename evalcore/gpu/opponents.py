@@ -89,6 +89,15 @@ def _strict() -> Iterator[None]:
             setattr(config, name, value)
 
 
+def _faults() -> tuple[type[Exception], ...]:
+    """What torch raises for a program that it cannot compile or run."""
+    import torch._dynamo.exc
+
+    names = ("FailOnRecompileLimitHit", "FailOnCacheLimitHit")
+    limits = [getattr(torch._dynamo.exc, name) for name in names if hasattr(torch._dynamo.exc, name)]
+    return (RuntimeError, ValueError, TypeError, NotImplementedError, AssertionError, *limits)
+
+
 def void_reason(after_warm: _Counts, after_all: _Counts) -> str | None:
     """Why a compiled opponent does not count, or None."""
     if after_warm.graphs == 0:
@@ -144,8 +153,7 @@ def measure_opponent(
         row["flags"] = precision_flags()
         try:
             _fill(row, mode, timed)
-        except (RuntimeError, ValueError, TypeError, NotImplementedError, AssertionError) as problem:
-            # torch's compiler raises all of these for a program it cannot compile
+        except _faults() as problem:
             first = (str(problem).strip().splitlines() or ["no message"])[0]
             row["reason"] = f"{type(problem).__name__}: {first}"
     return row

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from evalcore.gpu.activity import MAX_STRAY, Launch, cut, device_us
+import pytest
+
+from evalcore.gpu.activity import MAX_STRAY, Launch, RecorderError, check, cut, device_us
 from evalcore.gpu.flush import FLUSH_KERNEL, MARK_KERNEL
 
 
@@ -54,3 +56,21 @@ def test_a_call_that_was_cut_off_is_not_counted() -> None:
 def test_strays_are_bounded() -> None:
     got = cut([at(index, "refill") for index in range(500)])
     assert len(got.stray) == MAX_STRAY
+
+
+def test_a_forged_flush_drops_nothing() -> None:
+    got = cut([at(0, FLUSH_KERNEL), at(5, "kernel", 30.0), at(40, FLUSH_KERNEL, 1.0), at(50, MARK_KERNEL)])
+    assert device_us(got.calls[0]) == 31.0
+
+
+def test_a_forged_marker_is_noticed() -> None:
+    """A candidate that ends its own call early and works on."""
+    got = cut([at(0, FLUSH_KERNEL), at(5, "k"), at(9, MARK_KERNEL), at(12, "rest", 500.0), at(600, MARK_KERNEL)])
+    assert len(got.calls) == 1
+    with pytest.raises(RecorderError, match="2 markers for 1"):
+        check(got, 1)
+
+
+def test_lost_calls_are_noticed() -> None:
+    with pytest.raises(RecorderError, match="0 of 3"):
+        check(cut([]), 3)

@@ -167,3 +167,9 @@ def test_no_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cupti.ctypes, "CDLL", missing)
     with pytest.raises(RecorderError, match="no libcupti"):
         CuptiRecorder().warm()
+
+
+def test_names_are_readable() -> None:
+    assert cupti.readable(b"softmax_kernel") == "softmax_kernel"
+    assert cupti.readable(b"_Z10row_reducePKfPfi") in ("row_reduce(float const*, float*, int)", "_Z10row_reducePKfPfi")
+    assert cupti.readable(b"_Znonsense!") == "_Znonsense!"
