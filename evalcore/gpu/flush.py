@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Protocol
 
-from evalcore.gpu.cuda_driver import Driver
+from evalcore.gpu.driver_calls import Driver
 
 FLUSH_KERNEL = "odyssey_flush_l2"
 MARK_KERNEL = "odyssey_mark"
