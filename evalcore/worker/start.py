@@ -24,6 +24,14 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def start(arguments: Sequence[str], *, launcher: str) -> int:
     """Run the role that `arguments` name; `launcher` is the folder that Python was started with. Returns a status."""
+    if list(arguments[:2]) == ["--role", "confined"]:
+        from evalcore.worker import confined
+
+        return confined.run(arguments[2:])
+    if list(arguments[:2]) == ["--role", "confined"]:
+        from evalcore.worker.confined import run as run_confined
+
+        return run_confined(arguments[2:])
     options = _parse(arguments)
     wanted = loop_environment(os.environ, options.flavour)
     if wanted != dict(os.environ):

@@ -95,6 +95,8 @@ class _Sheet:
     by_sha: dict[str, list[NodeKey]] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
     width: int = 0
+    drawn: Map | None = None
+    """The map as of the last look, None where something came since."""
 
     def read(self, db: Database) -> None:
         """Take in what was appended since the last time, in the order of the chain."""
@@ -107,6 +109,7 @@ class _Sheet:
         for _, is_row, values in sorted(
             [(row[0], True, row[1:]) for row in rows] + [(burial[0], False, burial[1:]) for burial in burials]
         ):
+            self.drawn = None
             if is_row:
                 self.seq = values[0]
                 self._row(values)
@@ -148,6 +151,12 @@ class _Sheet:
             self.lanes.end(key)
 
     def map(self) -> Map:
+        """The map of all that was read."""
+        if self.drawn is None:
+            self.drawn = self._draw()
+        return self.drawn
+
+    def _draw(self) -> Map:
         best: dict[tuple[str, str, str | None], NodeKey] = {}
         for key, node in self.nodes.items():
             if node["status"] != "correct" or node["runtime_us"] is None:

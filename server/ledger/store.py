@@ -174,7 +174,7 @@ class Ledger:
             try:
                 stored: str | bytes = text.encode("utf-8").decode("utf-8")
             except UnicodeEncodeError:
-                stored = text.encode("utf-8", "surrogateescape")
+                stored = text.encode("utf-8", "surrogatepass")
             number = self._next("texts")
             self._put("texts", {"id": number, "sha": sha, "text": stored}, number)
 
@@ -285,7 +285,7 @@ class Ledger:
         found = self.db.execute("select text from texts where sha = ?", (sha,)).fetchone()
         if found is None:
             return None
-        return found[0] if isinstance(found[0], str) else bytes(found[0]).decode("utf-8", "surrogateescape")
+        return found[0] if isinstance(found[0], str) else bytes(found[0]).decode("utf-8", "surrogatepass")
 
     def problem(self, sha: str) -> Problem | None:
         """The problem of that sha, None where it was not kept."""

@@ -5,7 +5,6 @@ What it can find and what it cannot is written down in docs/ledger.md (threat mo
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 
 from sqlite_utils import Database
 
+from evalcore.fingerprint import sha256_text
 from server.ledger import schema
 from server.ledger.anchor import Anchor
 from server.ledger.chain import Entry, genesis, key_name, link, sealed_by
@@ -223,8 +223,8 @@ class _Check:
 
     def _texts(self) -> None:
         for number, sha, text in self.db.execute("select id, sha, text from texts"):
-            shown = text if isinstance(text, str) else bytes(text).decode("utf-8", "surrogateescape")
-            if hashlib.sha256(shown.encode("utf-8", "replace")).hexdigest() != sha:
+            shown = text if isinstance(text, str) else bytes(text).decode("utf-8", "surrogatepass")
+            if sha256_text(shown) != sha:
                 self.notes.append(f"text {number} was filed under a sha that is not its own")
 
     def _mirror(self, mirror: Mirror) -> None:
