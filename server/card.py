@@ -12,6 +12,7 @@ from evalcore.facts import KernelFacts, Samples
 from evalcore.jobs import CaseReport, Measurement
 from server import words
 from server.headline import headline
+from server.sites import Bound
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~])")
 _MAX_CASES = 12
@@ -69,8 +70,11 @@ def _cases_table(cases: Sequence[CaseReport]) -> str:
         rows.append(f"| {plain(name)} | {right} | {error} | {_tolerance(case)} | {time} | {reference} |")
     if len(cases) > _MAX_CASES:
         rows.append(f"| and {len(cases) - _MAX_CASES} more | | | | | |")
-    notes = [f"- {plain(case.name)}: {plain(case.region or case.message or '')}" for case in cases[:_MAX_CASES]
-             if case.region or case.message]
+    notes = [
+        f"- {plain(case.name)}: {plain(case.region or case.message or '')}"
+        for case in cases[:_MAX_CASES]
+        if case.region or case.message
+    ]
     return "\n".join(rows) + ("\n\n" + "\n".join(notes) if notes else "")
 
 
@@ -89,10 +93,14 @@ def _figures(measurement: Measurement) -> str:
         lines.append(" · ".join(times) + _timer(timing, measurement.samples))
     if measurement.regime:
         floor = measurement.floor_us
-        lines.append(measurement.regime + (f", floor {words.duration(floor)}" if floor is not None else "") + _roof(measurement))
+        lines.append(
+            measurement.regime + (f", floor {words.duration(floor)}" if floor is not None else "") + _roof(measurement)
+        )
     profile = measurement.result.profile
     if profile is not None and profile.top_stalls:
-        lines.append("stalls: " + ", ".join(f"{plain(name)} {words.share(part)}" for name, part in profile.top_stalls[:3]))
+        lines.append(
+            "stalls: " + ", ".join(f"{plain(name)} {words.share(part)}" for name, part in profile.top_stalls[:3])
+        )
     if measurement.ab and measurement.ab.get("verdict"):
         lines.append(_ab(measurement.ab))
     return "  \n".join(lines)
@@ -144,7 +152,9 @@ def _opponents(measurement: Measurement) -> str:
         if each.get("admissible") is True:
             rows.append(f"| {name} | {time} | |")
         else:
-            rows.append(f"| ~~{name}~~ | ~~{time}~~ | {why or 'not admissible'} |" if time else f"| ~~{name}~~ | | {why} |")
+            rows.append(
+                f"| ~~{name}~~ | ~~{time}~~ | {why or 'not admissible'} |" if time else f"| ~~{name}~~ | | {why} |"
+            )
     return "\n".join(rows)
 
 
@@ -190,3 +200,17 @@ def _provenance(measurement: Measurement, seq: int) -> str:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def unjudged(name: str, bound: Bound | None, *, leads: bool) -> str:
+    """The card of a kernel that has no verdict yet."""
+    title = f"**{plain(name)}**"
+    if bound is None:
+        return f"{title} · not looked at yet"
+    if not bound.packed:
+        return f"{title} · no reference\n\n{plain(bound.refusal_words)}"
+    if not leads:
+        return f"{title} · judged together with `{plain(bound.anchor)}`"
+    shapes = ", ".join(plain(case) for case in bound.cases[:8]) + (", ..." if len(bound.cases) > 8 else "")
+    lines = [f"{title} · not judged yet", f"Compared as {plain(bound.format)}: {plain(bound.evidence)}"]
+    return "\n\n".join(lines + ([f"Shapes: {shapes}"] if shapes else []))

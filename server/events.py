@@ -11,7 +11,8 @@ from evalcore.jobs import Cause, Diagnostic, Mode, Refusal
 from server.analysis.finding import Finding
 from server.config import Settings
 from server.lines import LineIndex, TextEdit
-from server.snapshot import Bound, Site, Verdict
+from server.sites import Bound, Site
+from server.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,8 @@ class FileChanged:
 
     path: str
     text: str | None
+    checkout: bool = False
+    """Whether git changed its own state at the same moment: a checkout or pull must not run a stranger's code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +91,6 @@ class BindingsFound:
     """It is known how the kernels of a text are judged."""
 
     path: str
-    generation: int
     sha: str
     bounds: tuple[Bound, ...]
 
@@ -100,6 +102,8 @@ class FrontEndChecked:
     path: str
     generation: int
     diagnostics: tuple[Diagnostic, ...]
+    kernels: tuple[str, ...]
+    """The kernels that were looked at; what stands on others stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ Everything else in the server receives a `Host`; nothing else may read the clock
 from __future__ import annotations
 
 import datetime
-import hashlib
 import os
 import secrets
 import shutil
@@ -82,9 +81,28 @@ class Host:
 
     def scratch_dir(self) -> Path:
         """A new private folder for one worker loop, on shared memory where there is some: buffers are mapped from it."""
+        return Path(tempfile.mkdtemp(prefix=f"odyssey-{os.getpid()}-", dir=self._shared_memory()))
+
+    def sweep_scratch(self) -> None:
+        """Remove the scratch folders of servers of this user that are dead: a SIGKILL leaves them behind."""
+        parent = self._shared_memory() or Path(tempfile.gettempdir())
+        for place in parent.glob("odyssey-*-*"):
+            owner = place.name.split("-")[1]
+            try:
+                ours = place.lstat().st_uid == os.getuid() and stat.S_ISDIR(place.lstat().st_mode)
+            except OSError:
+                continue
+            if ours and owner.isdigit() and not Path(f"/proc/{owner}").exists():
+                shutil.rmtree(place, ignore_errors=True)
+
+    def has_nvidia(self) -> bool:
+        """Whether a driver seems to be there; no library is loaded to find out."""
+        return any(Path(place).exists() for place in ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"))
+
+    @staticmethod
+    def _shared_memory() -> Path | None:
         shm = Path("/dev/shm")
-        parent = shm if os.access(shm, os.W_OK | os.X_OK) else None
-        return Path(tempfile.mkdtemp(prefix="odyssey-", dir=parent))
+        return shm if os.access(shm, os.W_OK | os.X_OK) else None
 
     @staticmethod
     def _private_folder(place: Path) -> Path:
@@ -93,8 +111,3 @@ class Host:
         if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
             return Path(tempfile.mkdtemp(prefix="odyssey-state-"))
         return place
-
-
-def sha_of(text: str) -> str:
-    """The sha256 by which a text is known everywhere; unpaired surrogates count as U+FFFD."""
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

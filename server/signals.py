@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from server.snapshot import Running, Verdict
+from evalcore.jobs import Refusal
+from server.verdicts import Running, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,16 @@ class RowAppended:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """A kernel was not judged. `loud` where a person had asked for it."""
+
+    path: str
+    kernel: str
+    refusal: Refusal
+    loud: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """A sentence for the person, outside any document. `loud` asks for a message box instead of the log."""
 
@@ -75,4 +86,4 @@ class Said:
     loud: bool = False
 
 
-Signal = FindingsChanged | VerdictsChanged | VerdictShown | RunChanged | StatusChanged | RowAppended | Said
+Signal = FindingsChanged | VerdictsChanged | VerdictShown | RunChanged | StatusChanged | RowAppended | Refused | Said

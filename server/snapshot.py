@@ -7,65 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evalcore.jobs import Measurement
-from evalcore.problem import Problem
-from server.analysis.finding import Finding, Fix, Span
+from server.analysis.finding import Finding
 from server.lines import LineIndex
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """One kernel in a text, or the entry of a problem that has no kernel of its own."""
-
-    name: str
-    language: str
-    """'triton', 'cuda' or 'entry'."""
-    span: Span
-    name_span: Span
-    """The name in its definition: verdicts stand on this line."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
-    """What is known about how a kernel is judged. Exactly one of `problem` and `refusal` is there."""
-
-    anchor: str
-    """Name of the site that the verdict stands beside."""
-    kernels: tuple[str, ...]
-    problem: Problem | None = None
-    refusal_code: str = ""
-    refusal_words: str = ""
-    evidence: str = ""
-    fixes: tuple[Fix, ...] = ()
-    depends: tuple[str, ...] = ()
-    """Absolute paths of project files that the verdict depends on, as far as syntax shows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """A measurement that stands in the ledger, and the text it is about."""
-
-    path: str
-    kernel: str
-    sha: str
-    seq: int
-    measurement: Measurement
-    reused: bool = False
-    old_because: str = ""
-    """A reason beside the text why it is no longer about what is there: a helper that changed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
-    """A judgement on its way."""
-
-    run_id: str
-    path: str
-    kernel: str
-    cause: str
-    stage: str = "queued"
-    done: int = 0
-    total: int = 0
+from server.sites import Bound, Site
+from server.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -175,16 +175,31 @@ def ab_words(ab: dict[str, object]) -> str:
 
 def verdict_words(measurement: Measurement) -> str:
     """The verdict in one or two words, for tables."""
-    if measurement.result.status is Status.ERROR and measurement.reason is not None:
-        return _REASONS[measurement.reason]
-    if measurement.reason is Reason.CHEATING:
-        return _REASONS[Reason.CHEATING]
-    return _STATUS_WORDS[measurement.result.status]
+    return status_words(measurement.result.status, measurement.reason)
+
+
+def status_words(status: Status, reason: Reason | None) -> str:
+    """A status with its reason in one or two words."""
+    if reason is Reason.CHEATING or (status is Status.ERROR and reason is not None):
+        return _REASONS[reason]
+    return _STATUS_WORDS[status]
+
+
+def interval(bounds: object) -> str:
+    """'34.1 to 34.9 us' of a pair of microseconds; '' for anything else."""
+    if not isinstance(bounds, (list, tuple)) or len(bounds) != 2:
+        return ""
+    if not all(isinstance(each, (int, float)) for each in bounds):
+        return ""
+    return f"{duration(float(bounds[0]))} to {duration(float(bounds[1]))}"
 
 
 def lens_titles(format_name: str | None, case_name: str | None, *, cases: int) -> tuple[str, str, str, str]:
-    """Evaluate, Thorough, History and the bound format with its shape; the same four from first paint to last."""
-    bound = "no reference" if format_name is None else format_name
+    """Evaluate, Thorough, History and the bound format with its shape; the same four from first paint to last.
+
+    `format_name` is '' for a kernel that nothing binds, None while that is not known.
+    """
+    bound = "finding the reference" if format_name is None else format_name or "no reference"
     if case_name:
         bound += f": {case_name}"
         if cases > 1:
@@ -231,3 +246,20 @@ def no_reference(kernel: str) -> str:
 def headline_words(best: Headline | None) -> str:
     """'2.31x eager', or '' where nothing was timed."""
     return f"{ratio(best.ratio)} {best.against}" if best else ""
+
+
+REUSED = "Reused: exactly this text was measured before, with the same problem, evaluator and environment."
+
+
+def mode_of(name: str | None) -> Mode | None:
+    """'fast' or 'thorough' as a Mode; None for what the settings say."""
+    return {"fast": Mode.FAST, "thorough": Mode.THOROUGH}.get(name or "")
+
+
+def unrecorded(fault: Exception) -> Refusal:
+    """Why a verdict that was reached is not shown."""
+    return Refusal(
+        code="ledger_unusable",
+        message=f"A verdict was reached but the ledger cannot keep it, so it is not shown ({fault})",
+        remedy="Make the folder .odyssey writable, or free disk space, and save again.",
+    )

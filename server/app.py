@@ -1,0 +1,111 @@
+"""Owns composition: session, language server, handlers, transport, and an orderly end. The one import from above is here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from importlib import metadata
+from typing import Any
+
+from handlers.registry import COMMANDS, FEATURES, OUTBOX
+from server.host import Host
+from server.lsp.language_server import OdysseyServer
+from server.lsp.pipes import PipeReader, PipeWriter, stream_bodies
+from server.session import Session
+
+END_S = 6.0
+"""How long an orderly end may take; after that the process leaves as it is, and its children die with it."""
+
+log = logging.getLogger("odyssey.app")
+
+
+def build(host: Host) -> OdysseyServer:
+    """A server with all features, not yet connected."""
+    ls = OdysseyServer(Session(host), version())
+    ls.outbox = OUTBOX(ls)
+    ls.session.listen(ls.outbox.hear)
+    for method, handler, options in FEATURES:
+        ls.feature(method, options)(handler)
+    for command, handler in COMMANDS:
+        ls.command(command)(handler)
+    return ls
+
+
+def version() -> str:
+    """This distribution's version."""
+    try:
+        return metadata.version("odyssey-lsp")
+    except metadata.PackageNotFoundError:
+        return "0"
+
+
+def serve_stdio(host: Host) -> int:
+    """Serve one client on stdin and stdout; the exit code."""
+    _log_to_stderr()
+    protocol_out = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # a stray print must not end in the protocol
+    return asyncio.run(_stdio(host, protocol_out))
+
+
+def serve_tcp(host: Host, port: int) -> int:
+    """Serve one client after the other on a loopback port; ends with a signal."""
+    _log_to_stderr()
+    return asyncio.run(_tcp(host, port))
+
+
+async def _stdio(host: Host, out: Any) -> int:
+    ls = build(host)
+    writer = PipeWriter(out)
+    ls.protocol.set_writer(writer)
+    return await _serve(ls, PipeReader(0).bodies(), writer)
+
+
+async def _serve(ls: OdysseyServer, bodies: Any, writer: Any) -> int:
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError, RuntimeError):
+            loop.add_signal_handler(name, ls.protocol.stopped.set)
+    try:
+        code = await ls.protocol.serve(bodies)
+    finally:
+        ls.outside.close()
+        try:
+            await asyncio.wait_for(ls.session.close(), END_S)
+        except asyncio.TimeoutError:
+            log.error("the children did not end in time; they are killed with this process")
+            os._exit(1)
+        writer.close()
+    return code
+
+
+async def _tcp(host: Host, port: int) -> int:
+    turn = asyncio.Lock()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if turn.locked():
+            log.warning("a second client was turned away: one is served at a time")
+            writer.close()
+            return
+        async with turn:
+            ls = build(host)
+            ls.protocol.set_writer(writer)  # type: ignore[arg-type]
+            await _serve(ls, stream_bodies(reader), writer)
+
+    server = await asyncio.start_server(connected, "127.0.0.1", port)
+    place = server.sockets[0].getsockname()
+    sys.stderr.write(f"odyssey: listening on 127.0.0.1:{place[1]}\n")
+    sys.stderr.flush()
+    async with server:
+        with contextlib.suppress(asyncio.CancelledError):
+            await server.serve_forever()
+    return 0
+
+
+def _log_to_stderr() -> None:
+    """Warnings and worse, one line each; pygls would log every message that it sends."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("pygls").setLevel(logging.ERROR)

@@ -1,0 +1,83 @@
+"""Owns `odyssey check`: what the text of files shows, without running anything. Never starts a child."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from evalcore.jobs import Diagnostic
+from evalcore.wire import encode
+from server import placing, terminal
+from server.host import Host
+from server.lines import LineIndex
+from server.project import LANGUAGES, language_of, read_text
+from server.reading import Reader
+
+SKIPPED = frozenset({".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", ".odyssey", "build", "dist"})
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "check",
+        help="say what the text of kernels shows, without running them",
+        description="Look at kernels by syntax alone: sizes, masks, overflow, precision. Nothing is run.",
+        epilog="Exits 0 where nothing is wrong, 1 where there is an error or a warning, 2 where a path cannot be read.",
+    )
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="files, or folders that are searched for kernels")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace, host: Host) -> int:
+    found: list[Diagnostic] = []
+    unreadable: list[str] = []
+    for path, named in _files(options.paths, host.cwd()):
+        text = read_text(path)
+        if text is None:
+            if named:
+                unreadable.append(path)
+            continue
+        found += check_text(path, text.text)
+    if options.format == "json":
+        print(json.dumps({"schema": 1, "diagnostics": encode(found), "unreadable": unreadable}))
+    else:
+        for each in found:
+            print(f"{each.path}:{each.line}:{each.column}: {each.severity}: {terminal.printable(each.message)} [{each.code}]")
+        for path in unreadable:
+            print(f"{path}: cannot be read")
+    if unreadable:
+        return 2
+    return 1 if any(each.severity in ("error", "warning") for each in found) else 0
+
+
+def check_text(path: str, text: str) -> list[Diagnostic]:
+    """What the text of one file shows."""
+    reader = Reader()
+    reader.open(path, "", text)
+    index = LineIndex(text)
+    return [placing.diagnostic_of(each, path, index) for each in reader.analyse(path).findings]
+
+
+def _files(paths: list[str], cwd: Path) -> Iterator[tuple[str, bool]]:
+    """(file, whether it was named itself). Links to folders are not followed: they may lead round in circles."""
+    for given in paths:
+        place = Path(cwd, Path(given).expanduser())
+        if not place.is_dir():
+            yield str(place), True
+            continue
+        pending = [place]
+        while pending:
+            folder = pending.pop()
+            try:
+                entries = sorted(folder.iterdir())
+            except OSError:
+                continue
+            for entry in entries:
+                if entry.is_dir():
+                    if not entry.is_symlink() and entry.name not in SKIPPED:
+                        pending.append(entry)
+                elif entry.suffix.lower() in LANGUAGES and language_of(str(entry)):
+                    yield str(entry), False

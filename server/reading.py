@@ -1,0 +1,153 @@
+"""Owns reading texts for the server: analysis and bindings turned into sites, findings and bounds. Never runs a text.
+
+It blocks while it parses, so the language server uses it only in a reader child; the command line calls it directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from evalcore.bindings.binding import Binding, no_reference
+from evalcore.bindings.registry import bind
+from evalcore.jobs import Refusal
+from evalcore.slicing import module_dependencies
+from server import words
+from server.analysis.check import Analysis, analyse_parsed
+from server.analysis.finding import Finding
+from server.analysis.outline import Parsed
+from server.analysis.sites import KernelSite
+from server.project import read_text
+from server.sites import Bound, Site, packed
+
+MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", "HEAD", ".git", "__init__.py")
+"""Files that are looked for but whose content decides nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What syntax shows in one text."""
+
+    sites: tuple[Site, ...]
+    findings: tuple[Finding, ...]
+    parses: bool
+
+
+class Reader:
+    """Texts that are kept parsed, and questions about them."""
+
+    def __init__(self) -> None:
+        self._parsed: dict[str, Parsed] = {}
+
+    def open(self, path: str, language: str, text: str) -> None:
+        """Keep a text."""
+        self._parsed[path] = Parsed(path, text, language)
+
+    def knows(self, path: str) -> bool:
+        """Whether a text is kept."""
+        return path in self._parsed
+
+    def edit(self, path: str, edits: Sequence[tuple[int, int, str]]) -> None:
+        """Apply (start byte, old end byte, new text), one after the other."""
+        parsed = self._parsed[path]
+        for start, end, text in edits:
+            parsed.edit(start, end, text)
+
+    def close(self, path: str) -> None:
+        """Forget a text."""
+        self._parsed.pop(path, None)
+
+    def analyse(self, path: str) -> Found:
+        """Kernels and findings of a kept text."""
+        return _found(analyse_parsed(self._parsed[path]))
+
+    def bind(self, path: str, text: str, *, root: str, overlays: Mapping[str, str]) -> tuple[Bound, ...]:
+        """How each kernel of a text is judged, in text order; one bound for each kernel that nothing binds."""
+        known: dict[str, str | None] = {}
+
+        def read(wanted: str) -> str | None:
+            if wanted not in known:
+                overlaid = overlays.get(wanted)
+                found = None if overlaid is not None else read_text(wanted)
+                known[wanted] = overlaid if overlaid is not None else (found.text if found is not None else None)
+            return known[wanted]
+
+        answer = bind(path, text, read=read)
+        names = [site.name for site in self._sites_of(path, text) if not site.helper]
+        if isinstance(answer, Refusal):
+            return tuple(_unbound(name, answer) for name in names)
+        texts = [text]
+        bounds: list[Bound] = []
+        for binding in answer:
+            covered = {name for bound in bounds for name in bound.kernels}
+            if (binding.kernels and set(binding.kernels) <= covered) or any(
+                bound.anchor == anchor_of(binding) for bound in bounds
+            ):
+                continue  # another way to judge the same kernels: the first one is used
+            siblings = [place for place, seen in known.items() if seen is not None and _counts(place)]
+            depends = dict.fromkeys([*siblings, *module_dependencies(text, path, binding.problem.project_root or root)])
+            bounds.append(_bound(binding, texts, tuple(each for each in depends if each != path)))
+        covered = {name for bound in bounds for name in (*bound.kernels, bound.anchor)}
+        bounds += [_unbound(name, no_reference(name)) for name in names if name not in covered]
+        shared = tuple(texts)
+        return tuple(replace(bound, texts=shared) for bound in bounds)
+
+    @staticmethod
+    def _sites_of(path: str, text: str) -> tuple[Site, ...]:
+        return _found(analyse_parsed(Parsed(path, text, ""))).sites
+
+
+def anchor_of(binding: Binding) -> str:
+    """The name that a verdict stands beside: the first launched kernel, else what is called."""
+    launched = binding.problem.kernels or binding.kernels
+    return launched[0] if launched else binding.wrapper
+
+
+def _bound(binding: Binding, texts: list[str], depends: tuple[str, ...]) -> Bound:
+    problem = binding.problem
+    return Bound(
+        anchor=anchor_of(binding),
+        kernels=binding.kernels,
+        format=problem.format,
+        cases=tuple(case.name for case in problem.cases),
+        evidence=binding.evidence,
+        depends=depends,
+        packed=packed(problem, texts),
+    )
+
+
+def _unbound(name: str, refusal: Refusal) -> Bound:
+    return Bound(
+        anchor=name,
+        kernels=(name,),
+        refusal_code=refusal.code,
+        refusal_words=words.refusal_words(refusal),
+    )
+
+
+def _counts(place: str) -> bool:
+    return PurePath(place).name not in MARKERS
+
+
+def _found(analysis: Analysis) -> Found:
+    outline = analysis.outline
+    sites = tuple(_site(kernel, outline.kernels) for kernel in outline.kernels)
+    return Found(sites, analysis.findings, outline.parses)
+
+
+def _site(kernel: KernelSite, all_kernels: Sequence[KernelSite]) -> Site:
+    return Site(
+        name=kernel.name,
+        language=kernel.language,
+        span=kernel.span,
+        name_span=kernel.name_span,
+        helper=_is_helper(kernel, all_kernels),
+    )
+
+
+def _is_helper(kernel: KernelSite, all_kernels: Sequence[KernelSite]) -> bool:
+    """A jitted function that nothing launches here and that another kernel's name is launched instead of."""
+    if kernel.launches or kernel.language == "cuda":
+        return False
+    return any(other is not kernel and other.launches for other in all_kernels)
