@@ -50,7 +50,7 @@ def median_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[
 
 
 def _lower_rank(n: int, alpha: float) -> int:
-    """Largest r (from 0) with P(Binomial(n, 1/2) <= r - 1) <= alpha / 2, so that ranks r and n-1-r enclose."""
+    """Largest r (from 0) with P(Binomial(n, 1/2) <= r) <= alpha / 2, so that ranks r and n-1-r enclose; 0 if none."""
     if n > 1000:
         return max(int(n / 2 - _normal_quantile(1 - alpha / 2) * math.sqrt(n) / 2) - 1, 0)
     whole = 2**n
@@ -60,7 +60,7 @@ def _lower_rank(n: int, alpha: float) -> int:
         total += math.comb(n, k)
         if total > alpha / 2 * whole:
             break
-        rank = k + 1
+        rank = k
     return min(rank, (n - 1) // 2)
 
 
@@ -177,7 +177,7 @@ def _hodges_lehmann(values: Sequence[float], alpha: float) -> tuple[float, float
     total = len(walsh)
     mean = n * (n + 1) / 4
     deviation = math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
-    rank = max(int(mean - _normal_quantile(1 - alpha / 2) * deviation), 0)
+    rank = max(int(mean - _normal_quantile(1 - alpha / 2) * deviation) - 1, 0)
     if n <= 20:
         rank = _exact_signed_rank(n, alpha)
     rank = min(rank, (total - 1) // 2)
@@ -185,7 +185,7 @@ def _hodges_lehmann(values: Sequence[float], alpha: float) -> tuple[float, float
 
 
 def _exact_signed_rank(n: int, alpha: float) -> int:
-    """Largest r with P(W <= r - 1) <= alpha / 2 under the null, by counting sign patterns."""
+    """Largest r (from 0) with P(W <= r) <= alpha / 2 under the null, by counting sign patterns; 0 if none."""
     counts = [1]
     for k in range(1, n + 1):
         longer = counts + [0] * k
@@ -197,7 +197,7 @@ def _exact_signed_rank(n: int, alpha: float) -> int:
     for rank, count in enumerate(counts):
         total += count
         if total > limit:
-            return rank
+            return max(rank - 1, 0)
     return 0
 
 

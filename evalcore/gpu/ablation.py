@@ -15,7 +15,7 @@ _LAUNCHERS = (
     ("triton.runtime.interpreter", "InterpretedFunction", "run"),
     ("evalcore.gpu.cuda_driver", "CudaFunction", "launch"),
 )
-"""(module, class, method): where launches of Triton, the interpreter and NVRTC kernels pass, autotuned ones included."""
+"""(module, class, method): where launches of Triton, interpreter and NVRTC kernels pass, autotuned too."""
 
 
 @contextlib.contextmanager
