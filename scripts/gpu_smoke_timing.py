@@ -318,6 +318,24 @@ def part_stalls() -> None:
     say("sampled again in", f"{cost:.0f} ms, samples {profile.metrics['stall_samples']}")
 
 
+def part_retired() -> None:
+    """Stalls in a process whose clock was used before, as in a warmed case."""
+    import torch
+
+    from evalcore.gpu.ring import LocalRing
+    from evalcore.gpu.stalls import sample_stalls
+    from evalcore.gpu.timing import Clock
+
+    call, inputs = kernels()["A softmax 4096x4096"]
+    torch.zeros(1, device="cuda")
+    clock = Clock("cuda:0")
+    clock.warm()
+    report_samples("before", clock.measure(call, LocalRing(inputs), n=10))
+    say("retire", f"{ms(clock.retire)[0]:.1f} ms, timer {clock.timer}")
+    cost, profile = ms(sample_stalls, call, LocalRing(inputs))
+    say("sampled in", f"{cost:.0f} ms {[(reason, round(share, 3)) for reason, share in profile.stalls[:4]]}")
+
+
 def part_opponents() -> None:
     import torch
 

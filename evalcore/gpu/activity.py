@@ -76,6 +76,9 @@ class Recorder(Protocol):
     def close(self) -> None:
         """Stop recording, so that host-side figures carry none of the recorder's cost."""
 
+    def end(self) -> None:
+        """Let go of CUPTI for good, so that another tool of this process may have it."""
+
 
 def device_us(call: Sequence[Launch]) -> float:
     """Sum of a call's kernel, copy and set times, microseconds. Gaps between kernels are not in it."""

@@ -221,3 +221,10 @@ class CuptiRecorder(Recorder):
             self._cupti.cuptiActivityDisable(kind)
         self._cupti.cuptiActivityFlushAll(_FLUSH_FORCED)
         self._records.clear()
+
+    def end(self) -> None:
+        """Detach CUPTI from this process."""
+        if self._cupti is not None:
+            self.close()
+            self._cupti.cuptiFinalize()
+            self._cupti = None

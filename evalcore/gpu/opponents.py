@@ -33,6 +33,8 @@ OPPONENTS = tuple(MODES)
 WARM_CALLS = 5
 """CUDA-graph trees record on the third call or later; none of these is timed."""
 TIMED_CALLS = 50
+CHECKED_EVERY = 10
+"""After the first two, one output in so many is compared: a float64 key can take longer than what it checks."""
 
 Compare = Callable[[int, Any], Sequence[ErrorStats]]
 """(ring index, output) -> error per output, under the tolerance that the candidate is held to."""
@@ -122,14 +124,18 @@ def out_of_tolerance(stats: Iterable[ErrorStats]) -> str | None:
 
 
 class _Checked:
-    """Keeps the worst error over the outputs that the clock hands over."""
+    """Keeps the worst error over some of the outputs that the clock hands over."""
 
     def __init__(self, compare: Compare) -> None:
         self._compare = compare
+        self._seen = 0
         self.worst: float | None = None
         self.fault: str | None = None
 
     def __call__(self, index: int, output: Any) -> None:
+        self._seen += 1
+        if self._seen > 2 and self._seen % CHECKED_EVERY:
+            return
         stats = self._compare(index, output)
         errors = [each.max_abs_error for each in stats if each.max_abs_error is not None]
         if errors:

@@ -160,6 +160,10 @@ class _ProtonScopes(Recorder):
         """A scope for the marker that follows the latest call."""
         return self._proton.scope(f"{_MARK}{self._next - 1}")  # type: ignore[no-any-return]
 
+    def end(self) -> None:
+        """End all sessions; Proton then detaches CUPTI."""
+        self._proton.finalize()
+
     def _since_take(self) -> range:
         wanted = range(self._taken, self._next)
         self._taken = self._next

@@ -65,7 +65,7 @@ def start_sampling(scratch: str = "") -> Sampling:
 
 
 def sample_stalls(call: Call, ring: Ring, *, n: int = SAMPLED_CALLS, scratch: str = "") -> RawProfile:
-    """Where the warps of `call` waited, by PC sampling over `n` calls. Only in a process with no other recorder.
+    """Where the warps of `call` waited, by PC sampling over `n` calls. Only in a process whose clock, if any, retired.
 
     Lines are known for kernels that were loaded after this began, so call it before the candidate's first launch.
     Raises RecorderError where the driver does not allow sampling or this Triton cannot do it.

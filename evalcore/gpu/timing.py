@@ -111,12 +111,17 @@ class Clock:
             return
         import torch
 
+        torch.cuda.set_device(self.device)
         facts = torch.cuda.get_device_properties(self.device)
         self._card = Nvml().card_by_uuid(str(getattr(facts, "uuid", "")))
         self._full_mhz = self._card.facts().max_sm_clock_mhz if self._card is not None else None
         near = self._card.cpus() if self._card is not None else frozenset()
         self.cpu_threads = _fix_threads(self.options.cpu_threads or CPU_THREADS, near)
         bench = Bench(cache=L2Flush(self.device, flush_bytes=self.options.flush_bytes), state=self.state)
+        # both kernels are loaded by their first launch, which must not fall into a capture
+        bench.cache.flush()
+        bench.cache.mark()
+        bench.cache.drain()
         self._bench = replace(bench, recorder=self._choose(bench))
 
     def _choose(self, bench: Bench) -> Recorder | None:
@@ -130,6 +135,12 @@ class Clock:
                 continue
             return recorder
         return None
+
+    def retire(self) -> None:
+        """Let go of the recorder; device figures come from events from now on. For stall sampling in this process."""
+        if self._bench is not None and self._bench.recorder is not None:
+            self._bench.recorder.end()
+            self._bench = replace(self._bench, recorder=None)
 
     def ramp(self, seconds: float = RAMP_S) -> None:
         """Keep the card busy until its clocks are up, for `seconds` at most."""

@@ -68,6 +68,9 @@ class DiaryRecorder:
     def close(self) -> None:
         self.diary.note("close")
 
+    def end(self) -> None:
+        self.diary.note("end")
+
     @contextlib.contextmanager
     def call(self) -> Iterator[None]:
         self.diary.note("(")

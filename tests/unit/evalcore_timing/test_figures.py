@@ -119,3 +119,15 @@ def test_call_figure_counts_the_time_of_the_call() -> None:
     assert len(reading.values) == 3
     assert all(2000 <= value < 50_000 for value in reading.values)
     assert all(value < 1000 for value in reading.empty)
+
+
+def test_a_retired_clock_has_no_recorder() -> None:
+    from tests.unit.evalcore_timing.test_ab import DiaryClock
+
+    diary = Diary()
+    clock = DiaryClock(diary, DiaryRecorder(diary, []))
+    assert clock.timer == "diary"
+    clock.retire()
+    clock.retire()
+    assert diary.lines == ["end"]
+    assert clock.timer == "events"
