@@ -92,7 +92,12 @@ def verdicts(jobs: list[tuple[str, str, str]]) -> dict[str, bool]:
         ours = {"TRITON_INTERPRET": "1", "TMPDIR": folder, "NAIVE_SHM": shared, "OMP_NUM_THREADS": "1"}
         environment = {**os.environ, **ours}
         done = subprocess.run(
-            [sys.executable, __file__], input=json.dumps(jobs), env=environment, capture_output=True, text=True, timeout=240
+            [sys.executable, __file__],
+            input=json.dumps(jobs),
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=240,
         )
     lines = [line for line in done.stdout.splitlines() if line.startswith("NAIVE ")]
     assert lines, done.stderr[-2000:]

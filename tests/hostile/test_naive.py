@@ -13,12 +13,21 @@ def naive() -> dict[str, bool]:
     """Naive verdicts by candidate name."""
     attacks = [(each, each.naive) for each in ATTACKS if each.naive and not each.gpu]
     honest = [(each, "early") for each in HONEST if not (each.gpu or each.slow) and each.name not in _NEEDS_MORE]
-    jobs = [(str(each.path), str(TEXTS / f"reference_{each.reference}.py"), variant) for each, variant in attacks + honest]
+    jobs = [
+        (str(each.path), str(TEXTS / f"reference_{each.reference}.py"), variant) for each, variant in attacks + honest
+    ]
     found = verdicts(jobs)
     return {path.rsplit("/", 1)[-1].removesuffix(".py"): right for path, right in found.items()}
 
 
-_NEEDS_MORE = ("honest_autotune", "honest_tuple", "honest_empty", "honest_nan", "honest_in_place", "honest_out_of_place")
+_NEEDS_MORE = (
+    "honest_autotune",
+    "honest_tuple",
+    "honest_empty",
+    "honest_nan",
+    "honest_in_place",
+    "honest_out_of_place",
+)
 """Beyond a naive checker: several configurations interpreted, outputs that are not one tensor, NaN, inputs changed."""
 
 

@@ -182,7 +182,11 @@ def test_speed_without_correctness_is_nothing() -> None:
 def test_a_time_that_memory_forbids_is_no_result() -> None:
     fast = (samples("candidate", "device", 9.0, 9.1, 9.2),)
     verdict = judge(facts(samples=fast, ceilings=CEILINGS, work=((GIVEN.name, WORK),)))
-    assert (verdict.result.status, verdict.reason, verdict.regime) == (Status.ERROR, Reason.CHEATING, "memory-impossible")
+    assert (verdict.result.status, verdict.reason, verdict.regime) == (
+        Status.ERROR,
+        Reason.CHEATING,
+        "memory-impossible",
+    )
     assert verdict.result.speedup is None
 
 

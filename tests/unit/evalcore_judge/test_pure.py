@@ -80,7 +80,9 @@ def test_planted_slowdowns_are_found(effect: float, least: int) -> None:
 
 def test_comparison_says_how_much_and_admits_ignorance() -> None:
     result = compare_pairs(*pairs(Random(9), 60, 0.9))
-    assert result.verdict == "faster" and result.low <= 0.9 <= result.high and result.ratio == pytest.approx(0.9, rel=0.01)
+    assert (
+        result.verdict == "faster" and result.low <= 0.9 <= result.high and result.ratio == pytest.approx(0.9, rel=0.01)
+    )
     assert compare_pairs([1.0, 1.0], [2.0, 2.0]).verdict == "ambiguous"
     assert compare_pairs(*pairs(Random(9), 10, 1.0, noise=0.2)).verdict == "ambiguous"
     with pytest.raises(ValueError):
@@ -88,7 +90,9 @@ def test_comparison_says_how_much_and_admits_ignorance() -> None:
 
 
 # ------------------------------------------------------------------ bounds
-WORK = Work(flops=2 * 4096**3, bytes_read=2 * 4096 * 4096 * 4, bytes_written=4096 * 4096 * 4, dtype="float32", origin="counted")
+WORK = Work(
+    flops=2 * 4096**3, bytes_read=2 * 4096 * 4096 * 4, bytes_written=4096 * 4096 * 4, dtype="float32", origin="counted"
+)
 
 
 def test_floor_is_the_larger_of_two_bounds() -> None:
@@ -139,7 +143,9 @@ def test_elementwise_flops() -> None:
 
 
 # ------------------------------------------------------------------ sizes
-INPUTS = Inputs(kind=InputsKind.GET_INPUTS, constants=(("batch_size", 4096), ("dim", 393216)), batch_like=("batch_size",))
+INPUTS = Inputs(
+    kind=InputsKind.GET_INPUTS, constants=(("batch_size", 4096), ("dim", 393216)), batch_like=("batch_size",)
+)
 
 
 def test_reduction_begins_with_the_batch_and_keeps_divisibility() -> None:
@@ -152,7 +158,9 @@ def test_reduction_begins_with_the_batch_and_keeps_divisibility() -> None:
     assert reduce_sizes(Inputs(kind=InputsKind.GET_INPUTS), 1) == []
 
 
-@pytest.mark.parametrize(("value", "target"), [(4096, 256), (1000, 256), (781, 256), (3000, 128), (65536, 1024), (7, 16)])
+@pytest.mark.parametrize(
+    ("value", "target"), [(4096, 256), (1000, 256), (781, 256), (3000, 128), (65536, 1024), (7, 16)]
+)
 def test_shrunk_sizes_keep_a_tail_and_never_grow(value: int, target: int) -> None:
     small = shrink(value, target)
     assert 0 < small <= value and small <= max(2 * target, 6)
@@ -236,7 +244,7 @@ def test_reduction_length_is_an_upper_guess() -> None:
 
 
 # ------------------------------------------------------------------ shas
-FILE = '''import torch
+FILE = """import torch
 import triton
 
 SIZE = 64
@@ -260,7 +268,7 @@ def helper(x):
 
 def make_inputs():
     return [torch.randn(SIZE)]
-'''
+"""
 
 
 def shared(text: str) -> str:
