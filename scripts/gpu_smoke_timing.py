@@ -280,7 +280,7 @@ def part_ceilings() -> None:
 def part_profile() -> None:
     import torch
 
-    from evalcore.gpu.profile import from_launches, launched_kernels
+    from evalcore.gpu.kernel_profile import from_launches, launched_kernels
     from evalcore.gpu.ring import LocalRing
     from evalcore.gpu.timing import Clock, Labels
 

@@ -84,7 +84,7 @@ class Clock:
         self.notes: list[str] = []
         """Why a recorder was not used, for the log and the row."""
         self.launches: list[tuple[Launch, ...]] = []
-        """What each timed call of the latest device figure launched; `evalcore.gpu.profile` reads it."""
+        """What each timed call of the latest device figure launched; `evalcore.gpu.kernel_profile` reads it."""
         self.stray: list[Launch] = []
         """Launches outside of every call in the latest device figure."""
         self.cpu_threads = 0

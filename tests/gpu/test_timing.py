@@ -191,7 +191,7 @@ def test_a_text_against_itself_and_against_a_slower_one(clock: Clock) -> None:
 
 
 def test_recorded_launches_give_facts(clock: Clock) -> None:
-    from evalcore.gpu.profile import from_launches, launched_kernels
+    from evalcore.gpu.kernel_profile import from_launches, launched_kernels
 
     call, inputs = timed("softmax 4096x4096")
     device_us(clock, call, inputs, n=10)

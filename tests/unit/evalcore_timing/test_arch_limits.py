@@ -7,7 +7,7 @@ import pytest
 from evalcore.facts import KernelFacts
 from evalcore.gpu.activity import Launch
 from evalcore.gpu.arch_limits import ARCH_LIMITS, peak_tflops, theoretical_occupancy
-from evalcore.gpu.profile import from_launches, launched_kernels, with_occupancy
+from evalcore.gpu.kernel_profile import from_launches, launched_kernels, with_occupancy
 
 
 @pytest.mark.parametrize(
