@@ -44,6 +44,8 @@ def describe(exc: BaseException) -> Told | None:
         return Told(kind="out_of_resources", message=_resources(exc), place=None)
     if "PTXASError" in names or "ptxas" in str(exc)[:400].lower():
         return _ptxas(exc)
+    if "LaunchFault" in names:
+        return Told(kind=getattr(exc, "kind", "exception"), message=str(exc), place=None)
     if "BuildFault" in names:
         return Told(kind="compile", message=str(exc), place=getattr(exc, "place", None))
     text = str(exc)

@@ -7,15 +7,17 @@ Never decides what to call, and never writes into the project.
 from __future__ import annotations
 
 import ast
+import importlib.abc
 import importlib.machinery
 import importlib.util
 import linecache
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, ModuleType
+from typing import Any
 
 from evalcore.fingerprint import sha256_text
 from evalcore.slicing import package_root, parse, slice_module
@@ -53,6 +55,10 @@ class Project:
         homes = {self.root, os.path.dirname(self.path)}
         return any(path.startswith(home.rstrip(os.sep) + os.sep) for home in homes if home)
 
+    def note_file(self, path: str, text: str) -> None:
+        """Remembers a project file that the program was made of."""
+        self.files[path] = sha256_text(text)
+
     def text_of(self, path: str) -> str:
         """The text that counts for `path`: an unsaved buffer before the disk."""
         if path in self.overlays:
@@ -62,6 +68,7 @@ class Project:
 
 
 _active: list[Project] = []
+_after_import: dict[str, Callable[[ModuleType], None]] = {}
 
 
 def current() -> Project | None:
@@ -86,6 +93,32 @@ def begin(path: str, root: str, overlays: Sequence[tuple[str, str]]) -> Project:
     importlib.invalidate_caches()
     _active.append(project)
     return project
+
+
+def after_import(name: str, hook: Callable[[ModuleType], None]) -> None:
+    """Calls `hook` with the module `name` now, if it is imported, else as soon as user code imports it."""
+    _after_import[name] = hook
+    module = sys.modules.get(name)
+    if module is not None:
+        hook(module)
+
+
+class _HookedLoader(importlib.abc.Loader):
+    """Runs another loader and then a hook."""
+
+    def __init__(self, loader: importlib.abc.Loader, hook: Callable[[ModuleType], None]) -> None:
+        self.loader = loader
+        self.hook = hook
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self.loader.exec_module(module)
+        self.hook(module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loader, name)
 
 
 def _end(project: Project) -> None:
@@ -171,6 +204,13 @@ def _has_relative_import(text: str) -> bool:
     return any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
 
 
+def _hooked(fullname: str, path: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
+    spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+    if spec is not None and spec.loader is not None:
+        spec.loader = _HookedLoader(spec.loader, _after_import[fullname])
+    return spec
+
+
 class ProjectFinder:
     """Finds modules of the project before anybody else does; every other name is left alone."""
 
@@ -181,6 +221,8 @@ class ProjectFinder:
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """The import system's hook."""
+        if fullname in _after_import:
+            return _hooked(fullname, path)
         overlaid = self._overlay(fullname, path)
         if overlaid is not None:
             location, is_package = overlaid
@@ -227,10 +269,15 @@ class ProjectLoader(importlib.machinery.SourceFileLoader):
             text = self.project.main_text
         else:
             whole = self.project.text_of(path)
-            self.project.files[path] = sha256_text(whole)
+            self.project.note_file(path, whole)
             text = gently(whole)
         stage(path, text)
         return compile_text(text, path)
+
+
+def beside(path: str, name: str) -> str:
+    """Absolute path of a file that a text at `path` names, such as a header."""
+    return os.path.normpath(os.path.join(os.path.dirname(path), name))
 
 
 def gently(text: str) -> str:

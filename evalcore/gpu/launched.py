@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evalcore.facts import KernelFacts
+from evalcore.jobs import Flag
 
 
 @dataclass(slots=True)
@@ -21,6 +22,7 @@ class _Variant:
 _variants: dict[int, _Variant] = {}
 _cuda: dict[str, KernelFacts] = {}
 _cuda_launches: dict[str, int] = {}
+_notes: list[Flag] = []
 
 
 def watch() -> None:
@@ -48,6 +50,18 @@ def forget() -> None:
     _variants.clear()
     _cuda.clear()
     _cuda_launches.clear()
+    _notes.clear()
+
+
+def note(flag: Flag) -> None:
+    """A remark for the verdict; each once."""
+    if flag not in _notes:
+        _notes.append(flag)
+
+
+def notes() -> list[Flag]:
+    """Remarks since `forget`."""
+    return list(_notes)
 
 
 def record_cuda(facts: KernelFacts) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from evalcore.facts import KernelFacts, Place
-from evalcore.gpu import compile_faults, importing
+from evalcore.gpu import compile_faults, cuda_build, importing, launched
 from evalcore.gpu.faults import CandidateFault, fault, locate
 from evalcore.jobs import Flag
 from evalcore.problem import Inputs, InputsKind, Problem, Program, ProgramKind
@@ -89,9 +89,7 @@ def load(  # noqa: PLR0913  (the seam's signature)
     scratch: a folder of this case alone, for caches. Raises CandidateFault.
     """
     if program.kind is ProgramKind.CUDA_KERNEL:
-        from evalcore.gpu.cuda_launch import load_kernel
-
-        return load_kernel(problem, program, sizes=sizes, device=device, scratch=scratch)
+        return _load_kernel(problem, program, sizes=sizes, device=device, scratch=scratch)
     context = _prepare(device, scratch)
     project = importing.begin(program.path, problem.project_root, problem.overlays)
     try:
@@ -109,6 +107,28 @@ def load(  # noqa: PLR0913  (the seam's signature)
     )
 
 
+def _load_kernel(problem: Problem, program: Program, *, sizes: dict[str, int], device: str, scratch: str) -> Loaded:
+    """A bare CUDA kernel. The reference is loaded beside it, for the look of the outputs only."""
+    from evalcore.gpu.cuda_launch import KernelRequest, load_kernel
+
+    reference = load(
+        problem, problem.reference, sizes=sizes, device=device, seed=0, init_inputs=None, scratch=scratch
+    )
+    constants = {**dict(problem.inputs.constants), **sizes}
+    request = KernelRequest(
+        program=program, names=problem.inputs.names, sizes=constants, device=device, reference=reference.function,
+        overlays=dict(problem.overlays),
+    )
+    try:
+        function = load_kernel(request)
+    except (RuntimeError, OSError) as error:
+        raise CandidateFault(locate(error, program)) from error
+    return Loaded(
+        program=program, module=ModuleType(program.entry), function=function, device=device, inputs=problem.inputs,
+        project=reference.project, context=reference.context,
+    )
+
+
 def make_inputs(loaded_reference: Loaded, problem: Problem, *, sizes: dict[str, int], seed: int) -> list[Any]:
     """One fresh argument list for both sides, made as the problem says, on the reference's device.
 
@@ -120,10 +140,17 @@ def make_inputs(loaded_reference: Loaded, problem: Problem, *, sizes: dict[str, 
             seed_everything(seed)
             if inputs.kind is InputsKind.GET_INPUTS:
                 made = _on_device(_attribute(loaded_reference.module, inputs.function), loaded_reference.device, seed)
-                return list(made) if isinstance(made, (list, tuple)) else [made]
+                return _in_order(made, inputs.names)
             return _run_statements(loaded_reference, inputs, sizes)
     except (Exception, SystemExit) as error:  # the fence around user code
         raise CandidateFault(locate(error, loaded_reference.program)) from error
+
+
+def _in_order(made: Any, names: tuple[str, ...]) -> list[Any]:
+    """An argument list out of what an input function returned: a list, a dict by name, or one value."""
+    if isinstance(made, dict):
+        return [made[name] for name in names] if names and all(name in made for name in names) else list(made.values())
+    return list(made) if isinstance(made, (list, tuple)) else [made]
 
 
 def init_inputs(loaded_reference: Loaded) -> list[Any]:
@@ -156,8 +183,10 @@ def seed_everything(seed: int) -> None:
 def _prepare(device: str, scratch: str) -> Callable[[], AbstractContextManager[None]]:
     """Readies this process for user code on `device`; returns the state in which it runs."""
     compile_faults.watch_compiler()
+    launched.forget()
+    cuda_build.install(device, scratch)
     if device != "cpu":
-        from evalcore.gpu import autotune, launched
+        from evalcore.gpu import autotune
 
         if scratch:
             os.environ["TRITON_CACHE_DIR"] = os.path.join(scratch, "triton")
@@ -339,7 +368,8 @@ def to_device(value: Any, device: str) -> Any:
 
 def _notes(device: str) -> list[Flag]:
     interpreter = sys.modules.get("evalcore.gpu.interpreter")
-    return interpreter.notes() if device == "cpu" and interpreter is not None else []
+    interpreted: list[Flag] = interpreter.notes() if device == "cpu" and interpreter is not None else []
+    return [*interpreted, *launched.notes()]
 
 
 def _guard(loaded: Loaded, inputs: list[Any]) -> None:

@@ -223,7 +223,7 @@ def _line() -> int:
 
 
 def _alive(addresses: Any, size: int) -> bool:
-    """True where all addresses lie in tensors that are alive: tables of pointers lead to tensors that are no arguments."""
+    """True where all addresses lie in live tensors: a table of pointers leads to tensors that are no arguments."""
     left = addresses.reshape(-1)
     for one in gc.get_objects():
         if isinstance(one, torch.Tensor) and one.layout is torch.strided and one.device.type == "cpu":
