@@ -1,8 +1,8 @@
 """Owns narrow floats in Triton's interpreter: bfloat16 and float8 arithmetic done right.
 
 The stock interpreter keeps bfloat16 as uint16 and float8 as uint8 and then adds, multiplies and compares those
-integers; its conversions truncate or lose a carry. Here each operation widens to float32, computes, and rounds to nearest even.
-Float16 and float32 are left alone: numpy computes them exactly as IEEE says.
+integers; its conversions truncate or lose a carry. Here each operation widens to float32, computes, and rounds to
+nearest even. Float16 and float32 are left alone: numpy computes them exactly as IEEE says.
 """
 
 from __future__ import annotations

@@ -323,3 +323,8 @@ def _raw(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if not on_gpu():
         return _Unbuilt("raw", _resource_words(built))
     return original(*args, **kwargs)
+
+
+def force_real_builds(real: bool = True) -> None:
+    """True lets torch's own builder do every extension: minutes, but the call time is that of the built one."""
+    _settings.interpret_host = not real

@@ -20,12 +20,13 @@ _LIKES = {"zeros_like", "ones_like", "empty_like", "full_like"}
 _TORCH = {"matmul", "mm", "bmm", "sum", "mean", "relu", "cat", "stack", "transpose", "add", "mul", "sigmoid", "tanh"}
 _IGNORED_CALLS = {
     "cudaGetLastError", "cudaPeekAtLastError", "cudaFuncSetAttribute", "cudaFuncSetCacheConfig",
-    "cudaStreamSynchronize", "cudaDeviceSynchronize", "getCurrentCUDAStream", "getDefaultCUDAStream", "getStreamFromPool",
+    "cudaStreamSynchronize", "cudaDeviceSynchronize", "getCurrentCUDAStream", "getDefaultCUDAStream",
+    "getStreamFromPool",
 }
 _PLAIN_METHODS = {
     "numel", "dim", "ndimension", "stride", "contiguous", "is_contiguous", "t", "transpose", "view", "reshape",
-    "expand", "permute", "unsqueeze", "squeeze", "flatten", "clone", "zero_", "fill_", "sum", "mean", "element_size", "nbytes",
-    "is_floating_point", "get_device", "select", "narrow", "detach", "mul", "add", "sub", "div", "view_as", "expand_as",
+    "expand", "permute", "unsqueeze", "squeeze", "flatten", "clone", "zero_", "fill_", "sum", "mean", "element_size",
+    "nbytes", "is_floating_point", "get_device", "select", "narrow", "detach", "mul", "add", "sub", "div", "view_as", "expand_as",
     "storage_offset", "copy_", "abs", "max", "min", "item",
 }
 
