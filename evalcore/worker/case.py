@@ -6,19 +6,24 @@ parent loop checks the form of every message and draws the conclusions.
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from evalcore.gpu.ablation import ablated
 from evalcore.gpu.faults import CandidateFault, locate
 from evalcore.gpu.inputs import Buffers, UnsupportedInput, allocate, arguments, canaries_intact, raw_bytes, view
+from evalcore.gpu.integrity import changed, snapshot
 from evalcore.gpu.loading import Loaded, load
 from evalcore.gpu.outputs import Output, flatten
 from evalcore.gpu.transfer import Exported, Exporter, TransferError
+from evalcore.gpu.tripwire import Tripwire
 from evalcore.problem import Problem, TensorSpec
 from evalcore.wire import decode, encode
 from evalcore.worker.post import Letter, Post
@@ -62,6 +67,10 @@ class Lent:
                 source, target = (shown, raw) if to_card else (raw, shown)
                 target.copy_(source[: target.numel()])
 
+    def tensors(self) -> list[torch.Tensor]:
+        """The tensors among the arguments."""
+        return [tensor for tensor in self.buffers.tensors if tensor is not None]
+
     def arguments(self, offset: int = 0) -> list[Any]:
         """The argument list at `offset` bytes in each buffer, with tensor objects that no call has seen before."""
         fresh: list[torch.Tensor | None] = []
@@ -81,11 +90,17 @@ class Case:
         self.lent: dict[str, Lent] = {}
         self._loaded: Loaded | None = None
         self._problem: Problem | None = None
+        self.previous: Loaded | None = None
+        """An earlier text of the same program, for a comparison side by side."""
         self._kept: Exported | None = None
         self._burst: list[Any] = []
         self.clock: Clock | None = None
         """Made and warmed by the main, on a card only."""
         self._threads = threading.active_count()
+        self._before = snapshot()
+        self._tripwire: Tripwire | None = None
+        self.build_s: Callable[[], float] = lambda: 0.0
+        """Seconds that compilers have taken so far; replaced by the main where they are watched."""
         self.synchronize = torch.cuda.synchronize if options.device != "cpu" else _nothing
 
     def answer_to(self, letter: Letter) -> tuple[Body, list[int]]:
@@ -130,6 +145,8 @@ class Case:
         """Load one side of the problem at some sizes. The text may do anything from here on."""
         self._problem = problem = decode(Problem, body["problem"])
         program = problem.reference if body.get("side") == "reference" else problem.candidate
+        if "text" in body:
+            program = replace(program, text=body["text"])
         _prefer(body.get("winners") or {})
         started = time.perf_counter()
         self._loaded = load(
@@ -141,6 +158,10 @@ class Case:
             init_inputs=self._init_inputs(body),
             scratch=self.options.scratch,
         )
+        if body.get("as") == "previous":
+            self.previous = self._loaded
+        if body.get("side") != "reference":
+            self._tripwire = Tripwire(problem, self._loaded.module)
         state = self._loaded.state
         return {
             "seconds": time.perf_counter() - started,
@@ -189,12 +210,20 @@ class Case:
         lent = self.lent[body["inputs"]]
         lent.pull()
         values = lent.arguments()
+        if self.options.device == "cpu":
+            _guard(lent.tensors())
+        if self._tripwire is not None:
+            self._tripwire.arm()
+        build_s = self.build_s()
         started = time.perf_counter()
-        out = self.call(values, body)
+        with ablated() if body.get("ablate") else _forced(body.get("force")):
+            out = self.loaded.call(values)
+            self.synchronize()
         seconds = time.perf_counter() - started
         lent.push()
         found, exported = self.publish(out)
-        return {**found, "seconds": seconds, "canaries": canaries_intact(lent.buffers)}, exported
+        facts = {"seconds": seconds, "build_s": self.build_s() - build_s, "canaries": canaries_intact(lent.buffers)}
+        return {**found, **facts}, exported
 
     def publish(self, out: Any) -> tuple[Body, Exported]:
         """What the program returned, described and exported; it stays alive until the next one is."""
@@ -230,13 +259,6 @@ class Case:
 
         return TIMED[body["what"]](self, body), None
 
-    def call(self, values: list[Any], body: Body) -> Any:
-        """The program on `values`, to its very end; where asked with one config of an autotuned kernel forced."""
-        with _forced(body.get("force")):
-            out = self.loaded.call(values)
-        self.synchronize()
-        return out
-
     def on_facts(self, body: Body) -> tuple[Body, None]:
         """What is known after the runs: kernels, files, remarks, threads."""
         loaded = self.loaded
@@ -245,6 +267,8 @@ class Case:
             "files": encode(loaded.files()),
             "notes": encode(loaded.notes),
             "threads_left": max(threading.active_count() - self._threads, 0),
+            "tampered": changed(self._before),
+            "reference_called": self._tripwire is not None and self._tripwire.called,
             "tuned": _tuned(),
         }, None
 
@@ -269,6 +293,13 @@ def describe(outputs: list[Output]) -> list[Body]:
     return found
 
 
+def _guard(tensors: list[torch.Tensor]) -> None:
+    """Tell the interpreter's sanitizer where the inputs really end: between their canaries."""
+    sanitizer = sys.modules.get("evalcore.gpu.sanitizer")
+    if sanitizer is not None:
+        sanitizer.guard(tensors)
+
+
 def _nothing() -> None:
     """There is no card to wait for."""
 
@@ -280,8 +311,6 @@ def _prefer(winners: dict[str, str]) -> None:
 
 
 def _forced(force: list[str] | None) -> Any:
-    import contextlib
-
     from evalcore.gpu import autotune
 
     return autotune.forced(force[0], force[1]) if force else contextlib.nullcontext()

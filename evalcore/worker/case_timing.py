@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from evalcore.gpu.ab import Sides, interleave
 from evalcore.gpu.activity import RecorderError
+from evalcore.gpu.answer import answer
+from evalcore.gpu.compare import compare
+from evalcore.gpu.kernel_profile import from_launches, launched_kernels
 from evalcore.gpu.loading import make_inputs
-from evalcore.gpu.profile import from_launches, launched_kernels
+from evalcore.gpu.opponents import OpponentOptions, measure_opponent
+from evalcore.gpu.outputs import flatten
 from evalcore.gpu.ring import SHIFT_BYTES, SHIFTS, LocalRing, place
 from evalcore.gpu.stalls import sample_stalls
 from evalcore.stats import StopRule
@@ -125,6 +130,8 @@ def time_reference(case: Case, body: Body) -> Body:
 def stalls(case: Case, body: Body) -> Body:
     """Where the program's warps waited, by PC sampling; in a case of its own, before its first launch."""
     ring = RefereeRing(case, slots=body["slots"])
+    if case.clock is not None:
+        case.clock.retire()  # sampling and activity records exclude each other
     try:
         found = sample_stalls(case.loaded.call, ring, n=body["n"], scratch=case.options.scratch)
     except RecorderError as fault:
@@ -132,9 +139,36 @@ def stalls(case: Case, body: Body) -> Body:
     return {"profile": encode(found)}
 
 
+def side_by_side(case: Case, body: Body) -> Body:
+    """The program that was loaded first against the one that was loaded last, on the same inputs."""
+    clock = _clock(case)
+    if case.previous is None:
+        raise Refused("nothing to compare with was loaded")
+    lent = case.lent[body["inputs"]]
+    lent.pull()
+    sides = Sides(a=case.previous.call, b=case.loaded.call, ring=LocalRing(lent.arguments()))
+    a, b = interleave(clock, sides, seconds=body["seconds"], labels=_labels(body, "candidate"))
+    return {"a": encode(a), "b": encode(b), "notes": list(clock.notes)}
+
+
+def opponent(case: Case, body: Body) -> Body:
+    """One of torch's own attempts at the reference that was loaded here, checked against eager on the same inputs."""
+    inputs = make_inputs(case.loaded, case.problem, sizes=body["sizes"], seed=body["seed"])
+    ring = LocalRing(inputs)
+
+    def compared(index: int, output: Any) -> Any:
+        key = answer(case.loaded, ring.next(index), seed=body["seed"])
+        return compare(flatten(output), key, case.problem.tolerance, format=case.problem.format)
+
+    options = OpponentOptions(case=body["case"])
+    return {"row": measure_opponent(body["name"], case.loaded.call, ring, _clock(case), compared, options)}
+
+
 TIMED: dict[str, Callable[[Case, Body], Body]] = {
     "candidate": time_candidate,
     "reference": time_reference,
     "stalls": stalls,
+    "ab": side_by_side,
+    "opponent": opponent,
 }
 """What may be timed, by name."""

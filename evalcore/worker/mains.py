@@ -7,6 +7,10 @@ of anything that opens a card.
 from __future__ import annotations
 
 import contextlib
+import importlib
+import os
+import time
+from collections.abc import Callable
 from typing import Any
 
 from evalcore.worker.post import Letter, Post
@@ -28,7 +32,7 @@ def case_main(post: Post, settling: Settling, *, ipc: bool, clock: bool) -> None
         case.clock.warm()
         notes = list(case.clock.notes)
     _preload_case()
-    watch_builds(post)
+    case.build_s = watch_builds(post)
     warmed = {"layers": list(layers), "notes": notes, "device": _device_facts(settling.device)}
 
     def answer(letter: Letter) -> tuple[dict[str, Any], list[int]]:
@@ -58,8 +62,6 @@ def referee_main(post: Post, settling: Settling, *, problem: Any, seed: int) -> 
 
 
 def _serve(post: Post, answer: Any) -> None:
-    import os
-
     while True:
         letter = post.receive()
         if letter is None:
@@ -73,29 +75,34 @@ def _serve(post: Post, answer: Any) -> None:
 
 def _preload_case() -> None:
     """Import, before the job is known, what every job will need."""
-    import importlib
-
     for name in ("evalcore.gpu.autotune", "evalcore.gpu.launched", "evalcore.worker.case_timing"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
 
 
-def watch_builds(post: Post) -> None:
-    """Tell the loop when Triton's compiler starts and ends: building has a time limit of its own."""
+def watch_builds(post: Post) -> Callable[[], float]:
+    """Tell the loop when Triton's compiler starts and ends: building has a time limit of its own.
+
+    Returns a function that says how many seconds it took so far.
+    """
+    spent = [0.0]
     try:
         import triton.compiler as compiler
     except ImportError:
-        return
-    compile_now = compiler.compile
+        return lambda: spent[0]
+    compile_now, clock = compiler.compile, time.perf_counter
 
     def compile_told(*arguments: Any, **options: Any) -> Any:
         post.send({"post": "note", "building": True})
+        started = clock()
         try:
             return compile_now(*arguments, **options)
         finally:
+            spent[0] += clock() - started
             post.send({"post": "note", "building": False})
 
     compiler.compile = compile_told
+    return lambda: spent[0]
 
 
 def _device_facts(device: str) -> dict[str, Any]:
@@ -108,17 +115,19 @@ def _device_facts(device: str) -> dict[str, Any]:
     return {"free_bytes": free, "total_bytes": total}
 
 
-def facts_main(post: Post, settling: Settling, *, ceilings_folder: str) -> None:
+def facts_main(post: Post, settling: Settling, *, ceilings_folder: str, look_for_cards: bool) -> None:
     """A throw-away child that looks at the machine for hello: devices, known roofs, and which layers would hold."""
-    layers = confine(settling)
-    from evalcore.gpu.device import describe, why_no_device
+    found: dict[str, Any] = {"devices": []}
+    if look_for_cards:
+        from evalcore.gpu.device import describe, why_no_device
 
-    devices = describe()
-    found: dict[str, Any] = {"layers": list(layers), "devices": devices}
-    if not devices:
-        found["why"] = why_no_device()
-    elif ceilings_folder:
-        found["ceilings"] = _known_ceilings(devices, ceilings_folder)
+        found["devices"] = describe()
+        if not found["devices"]:
+            found["why"] = why_no_device()
+        else:
+            found["ceilings"] = _known_ceilings(found["devices"], ceilings_folder)
+    # last: a user namespace can only be tried by a process that has one thread
+    found["layers"] = list(confine(settling))
     _serve(post, lambda letter: (found, []))
 
 
@@ -145,4 +154,24 @@ def ceilings_main(post: Post, device: str, folder: str) -> None:
         found = {"ceilings": encode(measure_ceilings(device, cache_folder=folder))}
     except RuntimeError as fault:
         found = {"ceilings": None, "reason": str(fault).splitlines()[0]}
+    _serve(post, lambda letter: (found, []))
+
+
+def check_main(post: Post, settling: Settling, frame: dict[str, Any]) -> None:
+    """Look at a text with Triton's front end or NVRTC, in the sandbox, without running it."""
+    from evalcore.wire import encode
+
+    confine(settling)
+    path, text, target = frame["path"], frame["text"], frame.get("target")
+    overlays = [(str(where), str(what)) for where, what in frame.get("overlays") or []]
+    kernels = [str(each) for each in frame.get("kernels") or []]
+    if frame["language"] == "cuda":
+        from evalcore.gpu.nvrtc import check_cuda
+
+        diagnostics, facts = check_cuda(path, text, overlays, kernels, target)
+    else:
+        from evalcore.gpu.frontend import check_triton
+
+        diagnostics, facts = check_triton(path, text, overlays, kernels, target)
+    found = {"diagnostics": encode(diagnostics), "kernels": encode(facts)}
     _serve(post, lambda letter: (found, []))

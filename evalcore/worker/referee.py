@@ -16,15 +16,20 @@ import torch
 from evalcore.facts import Crash, Trial
 from evalcore.gpu.answer import Key, answer, same_bits
 from evalcore.gpu.compare import compare
+from evalcore.gpu.counting import count
+from evalcore.gpu.dispatch_modes import keep_compiler_out
 from evalcore.gpu.faults import CandidateFault, locate
 from evalcore.gpu.inputs import Buffers, UnsupportedInput, fill_, flat_values, raw_bytes, to_specs, view
 from evalcore.gpu.loading import Loaded, init_inputs, load, make_inputs
 from evalcore.gpu.outputs import Output
+from evalcore.gpu.precision import precision_flags
+from evalcore.gpu.probes import probes
 from evalcore.gpu.transfer import Importer, TransferError
-from evalcore.problem import Case, Problem, ProgramKind, TensorSpec
+from evalcore.problem import Case, InputsKind, Problem, ProgramKind, TensorSpec, Work
 from evalcore.wire import WireError, decode, encode
 from evalcore.worker.post import Letter
 from evalcore.worker.referee_sizes import Rotation, estimate_elements
+from evalcore.worker.referee_variants import differences, twisted
 
 Body = dict[str, Any]
 
@@ -64,6 +69,15 @@ class InputSet:
     key: Key
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OnTensors:
+    """A reference as the counter sees it, to be counted on a real run: tensors without memory cost an import of torch's
+    compiler, a second or two in each process, and the inputs are here anyway."""
+
+    call: Callable[[list[Any]], Any]
+    state: dict[str, torch.Tensor]
+
+
 class Referee:
     """The state behind the questions. Each `on_*` takes a letter and returns the body of the answer."""
 
@@ -72,14 +86,18 @@ class Referee:
         self._problem = options.problem
         self._sides: dict[str, Side] = {}
         self._sets: dict[tuple[str, int], InputSet] = {}
+        self._kept: dict[tuple[str, int], list[Output]] = {}
+        """Outputs of a first run, to compare a second one with."""
         self._raws: dict[tuple[str, str], list[torch.Tensor]] = {}
         """(owner, name) -> guarded storage that a case lent us."""
         self._importer = Importer(options.device)
+        keep_compiler_out()
 
     def answer_to(self, letter: Letter) -> Body:
         """Answer one question; whatever the reference raises becomes a crash in the answer."""
         questions: dict[str, Callable[[Letter], Body]] = {
             "size": self.on_size,
+            "study": self.on_study,
             "open": self.on_open,
             "stock": self.on_stock,
             "lend": self.on_lend,
@@ -100,9 +118,38 @@ class Referee:
 
     def on_size(self, letter: Letter) -> Body:
         """How many input elements and bytes a case has, without making them; None where that cannot be told."""
-        side = self._side(letter.body)
-        elements, size_bytes = estimate_elements(side.loaded, self._problem, side.sizes, self._options.seed)
+        case = decode(Case, letter.body["case"])
+        recipe = self._load(case, [], entry=self._recipe())
+        elements, size_bytes = estimate_elements(recipe, self._problem, dict(case.sizes), self._options.seed)
         return {"elements": elements, "bytes": size_bytes}
+
+    def _recipe(self) -> str | None:
+        """What to load for the inputs alone; None for the reference itself."""
+        inputs = self._problem.inputs
+        return inputs.function if inputs.kind is InputsKind.GET_INPUTS else None
+
+    def on_study(self, letter: Letter) -> Body:
+        """Counted work of a case, and whether plainly wrong answers would fail its check."""
+        side = self._side(letter.body)
+        one, other = (self._set(side, seed) for seed in letter.body["seeds"])
+        return {
+            "work": encode(self._work(side, one.inputs)),
+            "probes": encode(
+                probes(
+                    one.key,
+                    other.key.outputs,
+                    self._problem.tolerance,
+                    format=self._problem.format,
+                    case=side.case.name,
+                )
+            ),
+        }
+
+    def _work(self, side: Side, inputs: list[Any]) -> Work | None:
+        try:
+            return count(_OnTensors(call=side.loaded.call, state=side.loaded.state), inputs)
+        except CandidateFault:
+            return None
 
     def on_open(self, letter: Letter) -> Body:
         """The reference at a case's sizes: its constructor inputs and its parameters, as specs."""
@@ -110,9 +157,9 @@ class Referee:
         state = side.loaded.state
         return {
             "init": encode(to_specs(side.init)),
-            "state": encode(to_specs([each.detach() for each in state.values()], list(state))),
+            "state": encode(to_specs([_plain(each) for each in state.values()], list(state))),
             "files": encode(side.loaded.files()),
-            "notes": encode(side.loaded.notes),
+            "flags": precision_flags(),
         }
 
     def _side(self, body: Body) -> Side:
@@ -148,17 +195,20 @@ class Referee:
         side, seed = self._side(letter.body), int(letter.body["seed"])
         found = self._set(side, seed)
         outputs = [each.tensor for each in found.key.outputs if each.tensor is not None]
+        inputs = [each for each in flat_values(found.inputs) if isinstance(each, torch.Tensor)]
         return {
             "specs": encode(to_specs(found.inputs, self._problem.inputs.names)),
-            "output_elements": sum(each.numel() for each in outputs),
+            "input_bytes": sum(each.numel() * each.element_size() for each in inputs),
             "output_bytes": sum(each.numel() * each.element_size() for each in outputs),
             "seconds": found.key.seconds,
         }
 
-    def _set(self, side: Side, seed: int) -> InputSet:
+    def _set(self, side: Side, seed: int, twist: str | None = None) -> InputSet:
         key = (side.case.name, seed)
         if key not in self._sets:
             inputs = self._inputs(side, seed, timed=False)
+            if twist is not None:
+                inputs = twisted(inputs, twist, seed)
             self._sets[key] = InputSet(inputs=inputs, key=answer(side.loaded, inputs, seed=seed))
         return self._sets[key]
 
@@ -184,8 +234,9 @@ class Referee:
         side = self._side(letter.body)
         for each in letter.body["fills"]:
             values = self._values(side, each)
-            specs = to_specs(values, self._problem.inputs.names)
-            flat = [value.detach() if isinstance(value, torch.Tensor) else value for value in flat_values(values)]
+            names = list(side.loaded.state) if each["what"] == "state" else self._problem.inputs.names
+            specs = to_specs([_plain(value) for value in values], names)
+            flat = [_plain(value) for value in flat_values(values)]
             fill_(self._laid(letter.body["owner"], each, specs), flat)
         self._drain()
         return {}
@@ -195,6 +246,8 @@ class Referee:
             return list(side.loaded.state.values())
         if fill["what"] == "init":
             return side.init
+        if fill.get("twist") is not None:
+            return self._set(side, fill["seed"], fill["twist"]).inputs
         found = self._sets.get((side.case.name, fill["seed"]))
         return found.inputs if found is not None else self._inputs(side, fill["seed"], timed=fill["what"] == "timed")
 
@@ -217,32 +270,35 @@ class Referee:
         """Judge nothing, measure everything: one Trial from a case's outputs and its inputs after the run."""
         body = letter.body
         side, seed = self._side(body), int(body["seed"])
-        timed = body["kind"] == "timed"
-        if timed and side.rotation is not None and (side.case.name, seed) not in self._sets:
-            inputs = side.rotation.turn(seed)
-            found = InputSet(inputs=inputs, key=answer(side.loaded, inputs, seed=seed))
-        else:
-            found = self._set(side, seed)
-        outputs = self._outputs(letter)
+        found = self._expected(side, seed, body)
         after = self._after(body, found)
+        outputs = self._outputs(letter)
         mutated = self._mutated(found, after)
         if found.key.in_place_only:
-            outputs = [
-                Output(name=f"input {index}", tensor=after[index].clone(), stride=tuple(after[index].stride()))
-                for index in found.key.mutated
-            ]
-        errors = compare(outputs, found.key, self._problem.tolerance, format=self._problem.format)
-        if not body.get("keep"):
+            outputs = [_changed_input(index, after[index]) for index in found.key.mutated]
+        kept = self._kept.pop((side.case.name, seed), None)
+        if body.get("keep"):
+            self._kept[side.case.name, seed] = outputs
+        else:
             self._sets.pop((side.case.name, seed), None)
+        if kept is not None:
+            errors = differences(kept, outputs)
+        else:
+            errors = compare(outputs, found.key, self._problem.tolerance, format=self._problem.format)
+        name = body.get("twist") or side.case.name
         trial = Trial(
-            case=side.case.name,
-            seed=seed,
-            outputs=errors,
-            mutated_inputs=mutated,
-            kind=body["kind"],
-            origin=side.case.origin,
+            case=name, seed=seed, outputs=errors, mutated_inputs=mutated, kind=body["kind"], origin=side.case.origin
         )
         return {"trial": encode(trial)}
+
+    def _expected(self, side: Side, seed: int, body: Body) -> InputSet:
+        """Inputs as the candidate got them, with their key."""
+        if (side.case.name, seed) in self._sets:
+            return self._sets[side.case.name, seed]
+        if body["kind"] == "timed" and side.rotation is not None:
+            inputs = side.rotation.turn(seed)
+            return InputSet(inputs=inputs, key=answer(side.loaded, inputs, seed=seed))
+        return self._set(side, seed, body.get("twist"))
 
     def _outputs(self, letter: Letter) -> list[Output]:
         """A copy of our own of everything that the case returned: what it writes later changes nothing."""
@@ -283,8 +339,12 @@ class Referee:
         )
 
     def on_forget(self, letter: Letter) -> Body:
-        """Let go of all that one case lent or exported."""
+        """Let go of all that one case lent or exported, of sets that were made for it, and of sizes not wanted again."""
         owner = letter.body["owner"]
+        seeds, names = set(letter.body.get("seeds", ())), set(letter.body.get("cases", ()))
+        self._sets = {key: each for key, each in self._sets.items() if key[1] not in seeds and key[0] not in names}
+        for name in names:
+            self._sides.pop(name, None)
         self._raws = {key: raws for key, raws in self._raws.items() if key[0] != owner}
         self._importer.close(owner)
         return {}
@@ -292,6 +352,15 @@ class Referee:
     def _drain(self) -> None:
         if self._options.device != "cpu":
             torch.cuda.synchronize()
+
+
+def _plain(value: Any) -> Any:
+    return value.detach() if isinstance(value, torch.Tensor) else value
+
+
+def _changed_input(index: int, tensor: torch.Tensor) -> Output:
+    """An input after the run, as an output: for references that return nothing."""
+    return Output(name=f"input {index}", tensor=tensor.clone(), stride=tuple(tensor.stride()))
 
 
 def _dtype(name: str) -> torch.dtype:

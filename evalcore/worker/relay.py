@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evalcore.facts import Crash, KernelFacts, Place, RawProfile, Samples
@@ -198,3 +198,48 @@ def files(value: Any) -> tuple[tuple[str, str], ...]:
     except WireError as fault:
         raise Breach(str(fault)) from None
     return tuple((text(path), text(sha, 64)) for path, sha in found[:500])
+
+
+def shapes(value: Any) -> dict[str, tuple[int, ...]]:
+    """Parameters by name, from [[name, shape], ...]."""
+    if not isinstance(value, list) or len(value) > 100_000:
+        raise Breach("no parameters")
+    found: dict[str, tuple[int, ...]] = {}
+    for each in value:
+        if not isinstance(each, list) or len(each) != 2:
+            raise Breach("no parameter")
+        found[text(each[0], 400)] = tuple(_sizes(each[1]))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What a case says about itself after its runs. Claims, for flags and figures beside the verdict."""
+
+    kernels: tuple[KernelFacts, ...]
+    files: tuple[tuple[str, str], ...]
+    notes: tuple[Flag, ...]
+    tampered: tuple[str, ...]
+    threads_left: int
+    reference_called: bool
+    """Whether the reference was called in the candidate's process."""
+    winners: dict[str, str]
+    configs: tuple[tuple[str, tuple[str, ...]], ...]
+    """(autotuned kernel, its configs in words)."""
+
+
+def learned(body: dict[str, Any]) -> Learned:
+    """The answer to the question for facts."""
+    tuned = body.get("tuned")
+    if not isinstance(tuned, list) or len(tuned) > 100 or not all(isinstance(each, dict) for each in tuned):
+        raise Breach("no autotuned kernels")
+    return Learned(
+        kernels=kernels(body.get("kernels")),
+        files=files(body.get("files")),
+        notes=flags(body.get("notes")),
+        tampered=texts(body.get("tampered")),
+        threads_left=count(body.get("threads_left"), 100_000),
+        reference_called=body.get("reference_called") is True,
+        winners={text(each.get("name"), 400): text(each.get("chosen"), 1000) for each in tuned},
+        configs=tuple((text(each.get("name"), 400), texts(each.get("configs"), 1000)) for each in tuned),
+    )

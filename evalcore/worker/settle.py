@@ -41,7 +41,7 @@ def confine(settling: Settling) -> tuple[str, ...]:
 
 
 def open_device(settling: Settling) -> None:
-    """Threads, and on a card the context and Triton's driver."""
+    """Threads, and on a card the context and Triton's driver; without one what stands in for it."""
     import torch
 
     torch.set_num_threads(settling.cpu_threads)
@@ -49,6 +49,17 @@ def open_device(settling: Settling) -> None:
         from evalcore.gpu.warming import open_device as warm
 
         warm(settling.device)
+        return
+    from evalcore.gpu.loading import importing_interpreter
+
+    if importing_interpreter():
+        from evalcore.gpu import interpreter
+
+        interpreter.install()
+    else:
+        from evalcore.gpu import fake_cuda
+
+        fake_cuda.install_torch()
 
 
 def policy(scratch: str, roots: tuple[str, ...], *, device: str, layers: tuple[str, ...]) -> sandbox.Policy:

@@ -7,17 +7,18 @@ long as the folder shows the same entries as then.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from evalcore.gpu import sandbox
+from evalcore.gpu.lock import DeviceLock
 from evalcore.worker.children import Child, ChildEnded
 from evalcore.worker.mains import case_main
 from evalcore.worker.station import Station
 
 WARM_S = 120.0
 """A first context on a cold machine, with a compiler run for the driver's stub, takes long."""
+_LOCK_EVERY_S = 0.05
 _CALM_S = 20.0
 """So long after the last job one spare is enough: each holds memory of the card."""
 
@@ -54,17 +55,20 @@ class Spares:
         self._roots: tuple[str, ...] = station.options.roots
         self._device: str | None = None
         self._last_job = 0.0
+        self._resting = False
 
     def expect(self, device: str, roots: tuple[str, ...]) -> None:
         """Jobs of this project are coming: make spares for it from now on."""
         if (device, roots) != (self._device, self._roots):
             self._device, self._roots = device, roots
             self.drop()
+        self._resting = False
 
     async def take(self, device: str, roots: tuple[str, ...]) -> Spare:
         """A warm case for one job: a spare if one fits, else made now. Raises CannotWarm."""
         self.expect(device, roots)
         self._last_job = self._station.loop.time()
+        self._resting = False
         if self._warming is not None and not self._ready:
             await asyncio.wait([self._warming])
         while self._ready:
@@ -74,21 +78,31 @@ class Spares:
             self._station.bury(spare.child, spare.folder)
         return await self._make(device, roots)
 
-    async def refill(self, idle: Callable[[], bool]) -> None:
-        """Make spares up to the wanted number, one after the other, as long as `idle()` holds."""
-        while idle() and self._device is not None and len(self._ready) < self._wanted():
-            lock = self._station.lock(self._device) if self._device != "cpu" else None
-            if lock is not None and not lock.try_shared():
-                await asyncio.sleep(0.05)
-                continue
-            try:
-                self._warming = self._station.loop.create_task(self._make(self._device, self._roots))
-                await asyncio.wait([self._warming])
-                self._ready.append(self._warming.result())
-            finally:
-                self._warming = None
-                if lock is not None:
-                    lock.release()
+    def wanting(self) -> bool:
+        """Whether one more spare should be made now; only to be asked while nothing is going on."""
+        return self._device is not None and not self._resting and len(self._ready) < self._wanted()
+
+    async def make_one(self) -> None:
+        """Make one spare. A job that comes meanwhile waits for this one rather than start its own."""
+        device = self._device
+        if device is None:
+            return
+        lock = self._station.lock(device) if device != "cpu" else None
+        while lock is not None and not lock.try_shared():
+            await asyncio.sleep(_LOCK_EVERY_S)
+        self._warming = warming = self._station.loop.create_task(self._make(device, self._roots))
+        # first of all callbacks: whoever waits for this one finds it among the ready
+        warming.add_done_callback(lambda task: self._warmed(task, lock))
+        await asyncio.shield(asyncio.wait([warming]))
+        warming.result()
+
+    def _warmed(self, task: asyncio.Task[Spare], lock: DeviceLock | None) -> None:
+        if lock is not None:
+            lock.release()
+        if self._warming is task:
+            self._warming = None
+        if not task.cancelled() and task.exception() is None:
+            self._ready.append(task.result())
 
     def _wanted(self) -> int:
         calm = self._station.loop.time() - self._last_job > _CALM_S
@@ -99,6 +113,14 @@ class Spares:
         while len(self._ready) > self._wanted():
             spare = self._ready.pop()
             self._station.bury(spare.child, spare.folder)
+
+    def rest(self) -> None:
+        """Give all back and make none until the next job or opened file."""
+        self._resting = True
+        self.drop()
+
+    give_up = rest
+    """None can be made: do not try again for nothing."""
 
     def drop(self) -> None:
         """Give all back."""

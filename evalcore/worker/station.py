@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,11 +13,15 @@ from evalcore.facts import Ceilings
 from evalcore.gpu import sandbox, scratch
 from evalcore.gpu.device import Stack
 from evalcore.gpu.lock import DeviceLock
+from evalcore.worker.birth import FAULT_STATUS
 from evalcore.worker.children import Child, Family
 from evalcore.worker.memory import total_bytes
 from evalcore.worker.settle import Settling
+from evalcore.worker.stages import Stages
 
 _FEW_THREADS = 4
+_LOCK_EVERY_S = 0.004
+_LOCK_MOST_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +77,12 @@ class Station:
     """False once exporting device memory was refused: then tensors cross through the host."""
     ceilings: dict[str, Ceilings] = field(default_factory=dict)
     """By device, 'cuda:N'."""
+    say: Callable[[str, str], None] = lambda level, message: None
+    """(level, message) for the server's log."""
     _locks: dict[str, DeviceLock] = field(default_factory=dict)
     _count: int = 0
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _burials: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
     def interpreted(self) -> bool:
@@ -109,20 +119,30 @@ class Station:
     def settling(self, folder: str, device: str, roots: tuple[str, ...]) -> Settling:
         """How a child settles in for one project."""
         policy = sandbox.Policy(scratch=folder, readable=roots, cuda=device != "cpu", layers=self.layers)
-        threads = min(len(os.sched_getaffinity(0)), _FEW_THREADS) if hasattr(os, "sched_getaffinity") else 1
+        # under the interpreter tensors are small, and threads that wait for each other cost more than they save
+        threads = 1 if device == "cpu" else min(os.cpu_count() or 1, _FEW_THREADS)
         return Settling(device=device, policy=policy, sandboxed=self.options.sandbox, cpu_threads=threads)
 
     def bury(self, child: Child, folder: str) -> None:
         """End a child, and once it is gone sweep its tree and its folder. Returns at once."""
         child.end("done")
-        task = self.loop.create_task(self._bury(child, folder))
+        task = self.later(self._bury(child, folder))
         self._burials.add(task)
         task.add_done_callback(self._burials.discard)
 
-    _burials: set[asyncio.Task[None]] = field(default_factory=set)
+    def later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do something beside; it is held until it is done."""
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _bury(self, child: Child, folder: str) -> None:
-        await child.ended()
+        ending = await child.ended()
+        if ending.exit_code == FAULT_STATUS:
+            # our own code failed in there: the only trace of it is what the child printed last
+            last = bytes(child.tail).decode(errors="replace")
+            self.say("error", f"a {child.name} failed:\n{last[-4000:]}")
         self.family.sweep(child)
         if not scratch.sweep(folder):
             sweeper = self.family.fork("sweep", lambda post: scratch.sweep_slowly(folder))
@@ -132,6 +152,20 @@ class Station:
         """Wait until every child that was to end is gone: closing a context would disturb a measurement."""
         while self._burials:
             await asyncio.wait(set(self._burials))
+
+    @contextlib.asynccontextmanager
+    async def alone(self, device: str, stages: Stages) -> AsyncIterator[None]:
+        """Hold the device's lock: nobody else measures, and no context of ours opens or closes meanwhile."""
+        lock = self.lock(device)
+        with stages.timed("lock"):
+            await self.buried()
+            end = self.loop.time() + _LOCK_MOST_S
+            while not lock.try_alone() and self.loop.time() < end:
+                await asyncio.sleep(_LOCK_EVERY_S)
+        try:
+            yield
+        finally:
+            lock.release()
 
     @property
     def memory_limit_bytes(self) -> int:

@@ -1,0 +1,105 @@
+"""Owns the look further once a text is right: decoys, other sizes, other values, repeats. Never the verdict's own trials.
+
+A process that dies here leaves a remark at most: the trials that decide were right before.
+"""
+
+from __future__ import annotations
+
+from evalcore.facts import Trial
+from evalcore.problem import Case
+from evalcore.shapes import neighbours
+from evalcore.worker.desks import ReferenceFailed, Untransferable
+from evalcore.worker.evaluation import Evaluation
+from evalcore.worker.exchange import CaseFailed
+
+_QUICK_S = 0.05
+"""Where one trial takes less than this under the interpreter, neighbours are tried on a save as well."""
+_MOST_NEIGHBOURS = {"fast": 2, "thorough": 8}
+_RUN_S = 10.0
+TWISTS = ("scaled by 100", "scaled by 0.01", "shifted by 10", "with NaN", "with infinities")
+"""What is done to floating inputs in trials of kind 'range'."""
+
+
+async def look_further(evaluation: Evaluation) -> None:
+    """Trials beyond the deciding ones, as far as the mode and the time allow. Never raises for a case's sake."""
+    try:
+        await _ablated(evaluation)
+        if evaluation.thorough:
+            await _repeated(evaluation)
+            await _twisted(evaluation)
+        await _neighbours(evaluation)
+    except (CaseFailed, ReferenceFailed, Untransferable):
+        return
+
+
+async def _ablated(evaluation: Evaluation) -> None:
+    """Once with its own kernels made to do nothing: a right answer then proves a decoy."""
+    learned = evaluation.got.learned
+    if learned is None or not any(kernel.launches for kernel in learned.kernels):
+        return
+    (seed,) = evaluation.seeds(evaluation.line, 1, "ablated")
+    with evaluation.stages.timed("ablated"):
+        trial = await evaluation.exchange.trial(evaluation.line, seed, kind="ablated", run_s=_RUN_S, ablate=True)
+    if trial.crash is None:
+        evaluation.got.trials.append(trial)
+
+
+async def _repeated(evaluation: Evaluation) -> None:
+    """The same inputs twice: the referee compares the two outputs with each other."""
+    (seed,) = evaluation.seeds(evaluation.line, 1, "repeat")
+    first = await evaluation.exchange.trial(evaluation.line, seed, kind="repeat", keep=True)
+    second = await evaluation.exchange.trial(evaluation.line, seed, kind="repeat")
+    if first.crash is None and second.crash is None:
+        evaluation.got.trials.append(second)
+
+
+async def _twisted(evaluation: Evaluation) -> None:
+    """Inputs scaled, shifted, or with NaN and infinities in them."""
+    for twist, seed in zip(TWISTS, evaluation.seeds(evaluation.line, len(TWISTS), "range"), strict=True):
+        with evaluation.stages.timed("range"):
+            trial = await _tried(evaluation, evaluation.line, seed, twist)
+        if trial is not None:
+            evaluation.got.trials.append(trial)
+
+
+async def _tried(evaluation: Evaluation, case: Case, seed: int, twist: str) -> Trial | None:
+    try:
+        return await evaluation.exchange.trial(case, seed, kind="range", run_s=_RUN_S, twist=twist)
+    except ReferenceFailed:
+        return None
+
+
+async def _neighbours(evaluation: Evaluation) -> None:
+    """Other sizes, n-1, n+1, a prime, 1: where the reference still runs, a failure there is a warning."""
+    mode = evaluation.job.mode.value
+    first = evaluation.stages.report().get("trials", 1.0) / 4
+    if not evaluation.thorough and (evaluation.on_card or first > _QUICK_S):
+        return
+    for case in neighbours(evaluation.problem.inputs, evaluation.line, most=_MOST_NEIGHBOURS[mode]):
+        with evaluation.stages.timed("neighbours"):
+            if not await _neighbour(evaluation, case):
+                return
+
+
+async def _neighbour(evaluation: Evaluation, case: Case) -> bool:
+    """One neighbour; False when the case's process can go no further."""
+    exchange = evaluation.exchange
+    evaluation.cases_used.append(case.name)
+    try:
+        opened = await evaluation.desk.open(case)
+        (seed,) = evaluation.seeds(case, 1)
+        stocked = await evaluation.desk.stock(case, seed)
+    except ReferenceFailed:
+        return evaluation.desk.alive
+    try:
+        own = await exchange.load(evaluation.problem, case, opened)
+        await exchange.make("inputs", stocked.specs)
+        await exchange.share_state(case, opened, own)
+        trial = await exchange.trial(case, seed, kind="neighbour", run_s=_RUN_S)
+    except CaseFailed as failed:
+        trial = Trial(
+            case=case.name, seed=seed, outputs=(), crash=failed.crash, kind="neighbour", origin=case.origin
+        )
+    evaluation.got.cases.append(case)
+    evaluation.got.trials.append(trial)
+    return exchange.spare.child.alive and (trial.crash is None or not evaluation.on_card)
