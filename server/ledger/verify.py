@@ -153,7 +153,10 @@ class _Check:
         for (words,) in self.db.execute("pragma integrity_check(20)"):
             if words != "ok":
                 self.fault("ledger.db", str(words))
-        schema.assert_guarded(self.db)
+        try:
+            schema.assert_guarded(self.db)
+        except schema.SchemaRefused as problem:
+            self.fault("ledger.db", str(problem))
 
     def _chain(self) -> None:
         meta = self.db.execute("select name, value from meta").fetchall()
