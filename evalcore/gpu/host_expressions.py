@@ -26,7 +26,8 @@ _IGNORED_CALLS = {
 _PLAIN_METHODS = {
     "numel", "dim", "ndimension", "stride", "contiguous", "is_contiguous", "t", "transpose", "view", "reshape",
     "expand", "permute", "unsqueeze", "squeeze", "flatten", "clone", "zero_", "fill_", "sum", "mean", "element_size",
-    "nbytes", "is_floating_point", "get_device", "select", "narrow", "detach", "mul", "add", "sub", "div", "view_as", "expand_as",
+    "nbytes", "is_floating_point", "get_device", "select", "narrow", "detach", "mul", "add", "sub", "div", "view_as",
+    "expand_as",
     "storage_offset", "copy_", "abs", "max", "min", "item",
 }
 
