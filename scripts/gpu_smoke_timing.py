@@ -61,11 +61,11 @@ def report_samples(name: str, made: list[Any]) -> None:
             continue
         middle = statistics.median(values)
         spread = (max(values) - min(values)) / middle
+        clocks = f"{min(samples.sm_clock_mhz, default=0)}..{max(samples.sm_clock_mhz, default=0)}"
         say(
             f"{name} {samples.figure} [{samples.timer}]",
             f"{middle:8.2f} us  n={len(values)} spread={spread:.1%} empty={samples.empty_kernel_us} "
-            f"clock={min(samples.sm_clock_mhz)}..{max(samples.sm_clock_mhz)} {','.join(samples.throttle)} "
-            f"discarded={len(samples.discarded)}",
+            f"clock={clocks} {','.join(samples.throttle)} discarded={len(samples.discarded)}",
         )
 
 

@@ -120,6 +120,15 @@ def import_proton() -> tuple[ModuleType, str]:
     return proton, str(triton.__version__)
 
 
+@contextlib.contextmanager
+def _asking() -> Iterator[None]:
+    """Proton's own faults are the recorder's, never the candidate's."""
+    try:
+        yield
+    except (RuntimeError, ValueError, OSError, IndexError) as problem:
+        raise RecorderError(f"Proton: {problem}") from None
+
+
 def make_proton(scratch: str = "") -> Recorder:
     """The adapter that fits the Triton of this process. Raises RecorderError where there is none."""
     proton, version = import_proton()
@@ -143,10 +152,8 @@ class _ProtonScopes(Recorder):
 
     def _start(self, name: str) -> int:
         path = os.path.join(self._folder, name)
-        try:
+        with _asking():
             session = self._proton.start(path, context="shadow", data="tree", backend="cupti")
-        except (RuntimeError, ValueError, OSError) as problem:
-            raise RecorderError(f"Proton did not start: {problem}") from None
         if session is None:
             raise RecorderError("Proton is switched off in this process (TRITON_PROTON_DISABLE or its command line)")
         return int(session)
@@ -162,7 +169,8 @@ class _ProtonScopes(Recorder):
 
     def end(self) -> None:
         """End all sessions; Proton then detaches CUPTI."""
-        self._proton.finalize()
+        with _asking():
+            self._proton.finalize()
 
     def _since_take(self) -> range:
         wanted = range(self._taken, self._next)
@@ -183,24 +191,26 @@ class ProtonMemory(_ProtonScopes):
         """Start the session once, then leave it inactive."""
         if self._session is None:
             self._session = self._start("session")
-            self._proton.deactivate(self._session, flushing=True)
+            self.close()
 
     def open(self) -> None:
         """Activate the session."""
-        self._proton.activate(self._session)
+        with _asking():
+            self._proton.activate(self._session)
 
     def take(self) -> Recording:
         """Flush, read and clear; leaves the session active."""
-        self._proton.deactivate(self._session, flushing=True)
-        database = self._proton.data.get(self._session)
-        with contextlib.suppress(RuntimeError, IndexError):
+        with _asking():
+            self._proton.deactivate(self._session, flushing=True)
+            database = self._proton.data.get(self._session)
             self._proton.data.clear(self._session)
-        self._proton.activate(self._session)
+            self._proton.activate(self._session)
         return parse_tree(database, self._since_take())
 
     def close(self) -> None:
         """Deactivate the session; it stays for the next measurement."""
-        self._proton.deactivate(self._session, flushing=True)
+        with _asking():
+            self._proton.deactivate(self._session, flushing=True)
 
 
 class ProtonFile(_ProtonScopes):
@@ -221,7 +231,8 @@ class ProtonFile(_ProtonScopes):
         """Start the keeper and leave it inactive."""
         if self._keeper is None:
             self._keeper = self._start("keeper")
-            self._proton.deactivate(self._keeper)
+            with _asking():
+                self._proton.deactivate(self._keeper)
 
     def open(self) -> None:
         """Start a session of its own for what follows."""
@@ -233,9 +244,10 @@ class ProtonFile(_ProtonScopes):
         if self._session is None:
             return []
         session, self._session = self._session, None
-        self._proton.activate(self._keeper)
-        self._proton.finalize(session)
-        self._proton.deactivate(self._keeper)
+        with _asking():
+            self._proton.activate(self._keeper)
+            self._proton.finalize(session)
+            self._proton.deactivate(self._keeper)
         return read_tree(self._path)
 
     def take(self) -> Recording:
