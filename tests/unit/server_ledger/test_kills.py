@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import select
 import signal
 import time
 from collections.abc import Callable
@@ -34,13 +33,14 @@ def fork(work: Callable[[int], None]) -> tuple[int, int]:
     return pid, reader
 
 
-def killed(pid: int, reader: int, after_s: float) -> bytes:
-    """Kill the child `after_s` after its first word; everything it has said."""
-    select.select([reader], [], [], 20)
+def killed(pid: int, reader: int, lines: int, after_s: float) -> bytes:
+    """Kill the child `after_s` after its line number `lines`; everything it has said."""
+    said = b""
+    while said.count(b"\n") < lines:
+        said += os.read(reader, 1 << 16)
     time.sleep(after_s)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    said = b""
     while block := os.read(reader, 1 << 16):
         said += block
     os.close(reader)
@@ -68,7 +68,8 @@ def kill_appends(folder: Path, kills: int, seed: int) -> None:
     rng = random.Random(seed)
     shown: set[int] = set()
     for number in range(kills):
-        said = killed(*fork(appender(folder, seed * 10_000 + number)), rng.uniform(0.0, 0.03))
+        child = fork(appender(folder, seed * 10_000 + number))
+        said = killed(*child, rng.randrange(1, 8), rng.uniform(0.0, 0.006))
         shown |= {int(word) for word in said.split(b"\n")[:-1]} - {0}
         database = folder / "workspace" / ".odyssey" / "ledger.db"
         if not database.exists():
@@ -113,7 +114,7 @@ def kill_exports(folder: Path, kills: int, seed: int) -> None:
 
     rng = random.Random(seed)
     for _ in range(kills):
-        killed(*fork(work), rng.uniform(0.0, 0.03))
+        killed(*fork(work), 1, rng.uniform(0.0, 0.03))
         assert target.read_bytes() == whole, "the old export stands until the new one is whole"
     folder_of_ledger = folder / "workspace" / ".odyssey"
     assert verify_folder(folder_of_ledger, KEY, lambda _: None).ok
