@@ -6,8 +6,6 @@ How a sample is taken stands in `evalcore.gpu.figures`; here the parts are chose
 
 from __future__ import annotations
 
-import contextlib
-import os
 import statistics
 import time
 from dataclasses import dataclass, replace
@@ -15,6 +13,7 @@ from typing import Any
 
 from evalcore.facts import Samples
 from evalcore.gpu.activity import Launch, Recorder, RecorderError
+from evalcore.gpu.cpus import fix_threads
 from evalcore.gpu.cupti import CuptiRecorder
 from evalcore.gpu.figures import (
     Bench,
@@ -116,7 +115,7 @@ class Clock:
         self._card = Nvml().card_by_uuid(str(getattr(facts, "uuid", "")))
         self._full_mhz = self._card.facts().max_sm_clock_mhz if self._card is not None else None
         near = self._card.cpus() if self._card is not None else frozenset()
-        self.cpu_threads = _fix_threads(self.options.cpu_threads or CPU_THREADS, near)
+        self.cpu_threads = fix_threads(self.options.cpu_threads or CPU_THREADS, near)
         bench = Bench(cache=L2Flush(self.device, flush_bytes=self.options.flush_bytes), state=self.state)
         # both kernels are loaded by their first launch, which must not fall into a capture
         bench.cache.flush()
@@ -192,6 +191,8 @@ class Clock:
                 made["device"] = self.samples(self._device(run), "device", labels)
             if "graph" in labels.figures:
                 made["graph"] = self._graph(run, made.get("device"), labels)
+        if "device" in made and "graph" in made:
+            made["device"] = better(made["device"], made["graph"])
         return [made[figure] for figure in FIGURES if figure in made]
 
     def _device(self, run: Run) -> Reading:
@@ -207,7 +208,7 @@ class Clock:
         return events_figure(self.bench, run)
 
     def _graph(self, run: Run, device: Samples | None, labels: Labels) -> Samples:
-        expected = statistics.median(device.values_us) if device is not None and device.values_us else None
+        expected = _expected_us(device)
         cache = self.bench.cache
         got = measure_graph(run.call, run.ring, cache, replays=min(run.n, GRAPH_REPLAYS), expected_us=expected)
         reading = Reading(timer="graph", discarded=list(got.discarded))
@@ -237,29 +238,19 @@ class Clock:
         )
 
 
-def pick_cpus(allowed: frozenset[int], near: frozenset[int], wanted: int, offset: int) -> list[int]:
-    """`wanted` neighbouring CPUs of those allowed, near the card where any are; `offset` keeps processes apart."""
-    pool = sorted(allowed & near) or sorted(allowed)
-    count = min(wanted, len(pool))
-    first = offset * count % len(pool) if pool else 0
-    return [pool[(first + step) % len(pool)] for step in range(count)]
+def _expected_us(device: Samples | None) -> float | None:
+    """What a graph replay should take about, from the device figure; without what events add to a short call."""
+    if device is None or not device.values_us:
+        return None
+    own = device.empty_kernel_us or 0.0 if device.timer == "events" else 0.0
+    return max(statistics.median(device.values_us) - own, 0.0)
 
 
-def _fix_threads(wanted: int, near: frozenset[int]) -> int:
-    """Pin this thread and its later children to a few CPUs, and torch's threads to their number, which is recorded.
-
-    A host of 192 threads left alone measures its own scheduler: it once turned 0.47 ms into 1.8 s.
-    """
-    import torch
-
-    threads = min(wanted, os.cpu_count() or 1)
-    if hasattr(os, "sched_getaffinity"):
-        chosen = pick_cpus(frozenset(os.sched_getaffinity(0)), near, wanted, os.getpid())
-        threads = len(chosen)
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(0, chosen)
-    torch.set_num_threads(threads)
-    return threads
+def better(device: Samples, graph: Samples) -> Samples:
+    """The device figure; where only events gave it and a graph was replayed, the graph's: it carries no launch latency."""
+    if device.timer != "events" or not graph.values_us:
+        return device
+    return replace(graph, figure="device", discarded=graph.discarded + device.discarded)
 
 
 def try_out(bench: Bench, device: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from evalcore.facts import Samples
 from evalcore.gpu.graphs import MAX_CALLS, calls_for, differences
+from evalcore.gpu.timing import better
 
 
 def test_the_flush_is_taken_off_per_call() -> None:
@@ -37,3 +39,17 @@ def test_a_little_less_than_the_device_figure_is_fine() -> None:
 @pytest.mark.parametrize(("expected", "calls"), [(None, MAX_CALLS), (5.0, MAX_CALLS), (5000.0, 4), (1e6, 1)])
 def test_long_calls_are_captured_fewer_times(expected: float | None, calls: int) -> None:
     assert calls_for(expected) == calls
+
+
+def samples(figure: str, timer: str, *values: float) -> Samples:
+    return Samples(subject="candidate", figure=figure, timer=timer, values_us=values, empty_kernel_us=2.0)
+
+
+def test_a_graph_stands_in_for_events_and_says_so() -> None:
+    graph = samples("graph", "graph", 31.0)
+    got = better(samples("device", "events", 36.0), graph)
+    assert (got.figure, got.timer, got.values_us) == ("device", "graph", (31.0,))
+    recorded = samples("device", "cupti", 30.0)
+    assert better(recorded, graph) is recorded
+    events = samples("device", "events", 36.0)
+    assert better(events, samples("graph", "graph")) is events

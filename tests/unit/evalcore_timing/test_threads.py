@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evalcore.gpu.timing import pick_cpus
+from evalcore.gpu.cpus import pick_cpus
 
 
 def test_near_cpus_first() -> None:
