@@ -4,6 +4,7 @@ import {
   CloseAction, ErrorAction, LanguageClient, State,
   type DynamicFeature, type LanguageClientOptions, type StaticFeature,
 } from 'vscode-languageclient/node';
+import type { WorkDone } from './connection';
 import type { Launch } from './launcher';
 import { METHODS, type LedgerAppended, type Marks, type ProposalReady, type Status } from './protocol';
 
@@ -12,6 +13,7 @@ export interface Listeners {
   ledger(seq: number): void;
   proposal(proposal: ProposalReady): void;
   marks(marks: Marks): void;
+  workDone(event: WorkDone): void;
   running(running: boolean): void;
   lost(why: string): void;
 }
@@ -23,26 +25,12 @@ const MOST_RESTARTS = 4;
 const RESTART_WINDOW_MS = 3 * 60_000;
 
 export class Client extends LanguageClient {
-  interpreter: string | null = null;
-
   /** Commands are registered once by the extension itself, so that they exist before and after the server runs. */
   override registerFeature(feature: StaticFeature | DynamicFeature<unknown>): void {
     const registration = 'registrationType' in feature ? feature.registrationType.method : '';
     if (registration === 'workspace/executeCommand') { return; }
     super.registerFeature(feature);
   }
-
-  /** All settings of this extension, with the interpreter of the Python extension where none is set. */
-  settings(resource?: vscode.Uri): { odyssey: Record<string, unknown> } {
-    const section = vscode.workspace.getConfiguration('odyssey', resource ?? null);
-    return { odyssey: withInterpreter(section, this.interpreter) };
-  }
-}
-
-function withInterpreter(section: object, interpreter: string | null): Record<string, unknown> {
-  const values = JSON.parse(JSON.stringify(section)) as Record<string, unknown>;
-  if (!values['python'] && interpreter) { values['python'] = interpreter; }
-  return values;
 }
 
 export function createClient(launch: Launch, log: vscode.LogOutputChannel, facts: ClientFacts): Client {
@@ -56,8 +44,8 @@ export function createClient(launch: Launch, log: vscode.LogOutputChannel, facts
     outputChannel: log,
     initializationOptions: () => ({
       trusted: vscode.workspace.isTrusted,
-      client: 'vscode',
-      ...client.settings(),
+      odyssey: vscode.workspace.getConfiguration('odyssey'),
+      editorPython: facts.interpreter,
     }),
     markdown: { isTrusted: false, supportHtml: false },
     synchronize: { configurationSection: 'odyssey' },
@@ -67,21 +55,13 @@ export function createClient(launch: Launch, log: vscode.LogOutputChannel, facts
     },
     errorHandler: new Restarts(log, facts.listeners),
     middleware: {
-      workspace: {
-        configuration: async (params, token, next) => {
-          const answers = await next(params, token);
-          if (!Array.isArray(answers)) { return answers; }
-          return answers.map((answer: unknown, index) => {
-            const section = params.items[index]?.section;
-            if (section === 'odyssey' && answer && typeof answer === 'object') { return withInterpreter(answer, client.interpreter); }
-            return section === 'odyssey.python' && !answer ? client.interpreter : answer;
-          });
-        },
+      handleWorkDoneProgress: (token, value, next) => {
+        facts.listeners.workDone({ token: String(token), value });
+        next(token, value);
       },
     },
   };
   const client = new Client('odyssey', 'Odyssey', { command: launch.command, args: launch.args, options: { env: environment } }, options);
-  client.interpreter = facts.interpreter;
   const { listeners } = facts;
   client.onNotification(METHODS.status, (status: Status) => listeners.status(status));
   client.onNotification(METHODS.ledgerAppended, (appended: LedgerAppended) => listeners.ledger(appended.seq));

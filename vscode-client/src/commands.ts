@@ -8,6 +8,7 @@ import type { Panel } from './panel/panel';
 import type { Proposals } from './proposals';
 import type { ServerCommand } from './protocol';
 import { chooseInterpreter } from './python';
+import type { Searches } from './searches';
 import { statusMenu } from './status';
 import { isTarget, kernelAtCursor, type Target } from './target';
 import type { Texts } from './texts';
@@ -17,6 +18,7 @@ export interface Parts {
   connection: Connection;
   panel: Panel;
   proposals: Proposals;
+  searches: Searches;
   texts: Texts;
 }
 
@@ -28,7 +30,7 @@ export function registerCommands(parts: Parts): vscode.Disposable {
     'odyssey.evaluate': (a) => onKernel(a, (t) => connection.execute('odyssey.evaluate', t)),
     'odyssey.evaluateThorough': (a) => onKernel(a, (t) => connection.execute('odyssey.evaluateThorough', t)),
     'odyssey.pickShape': (a) => onKernel(a, (t) => connection.execute('odyssey.pickShape', t)),
-    'odyssey.propose': (a) => onKernel(a, (t) => propose(connection, t)),
+    'odyssey.propose': (a) => onKernel(a, (t) => propose(parts, t)),
     'odyssey.history': (a) => onKernel(a, (t) => panel.show('ledger', { uri: t.uri, kernel: t.kernel })),
     'odyssey.stop': (a) => connection.execute('odyssey.stop', object(a)),
     'odyssey.accept': (a) => proposals.accept(a instanceof vscode.Uri ? a : undefined),
@@ -85,10 +87,10 @@ async function onKernel(argument: unknown, send: (target: Target) => Promise<unk
 }
 
 /** Asks for the newest measurement, so that a proposal always says from which text it starts. */
-async function propose(connection: Connection, target: Target & { base_sha?: string }): Promise<unknown> {
+async function propose({ connection, searches }: Parts, target: Target & { base_sha?: string }): Promise<void> {
   const base_sha = target.base_sha ?? (await freshMeasurement(connection, target))?.sha;
   const { uri, kernel } = target;
-  return connection.execute('odyssey.propose', { uri, kernel, ...(base_sha ? { base_sha } : {}) });
+  searches.follow(kernel, await connection.execute('odyssey.propose', { uri, kernel, ...(base_sha ? { base_sha } : {}) }));
 }
 
 async function pinBaseline(connection: Connection, argument: unknown): Promise<void> {

@@ -12,6 +12,9 @@ import { METHODS } from './protocol';
 
 export type Link = 'stopped' | 'starting' | 'running' | 'failed';
 
+/** One event of a progress that the server reports. */
+export interface WorkDone { token: string; value: { kind: 'begin' | 'report' | 'end'; message?: string; percentage?: number } }
+
 /** Thrown by requests while no server runs. */
 export class NotRunning extends Error {
   constructor() { super('The Odyssey server is not running.'); }
@@ -25,11 +28,13 @@ export class Connection implements vscode.Disposable {
   private readonly ledgerEvents = new vscode.EventEmitter<number>();
   private readonly proposalEvents = new vscode.EventEmitter<ProposalReady>();
   private readonly marksEvents = new vscode.EventEmitter<Marks>();
+  private readonly workDoneEvents = new vscode.EventEmitter<WorkDone>();
   readonly onLink = this.linkEvents.event;
   readonly onStatus = this.statusEvents.event;
   readonly onLedgerAppended = this.ledgerEvents.event;
   readonly onProposal = this.proposalEvents.event;
   readonly onMarks = this.marksEvents.event;
+  readonly onWorkDone = this.workDoneEvents.event;
   link: Link = 'stopped';
   /** Why the last start failed, in words. */
   failure: string | null = null;
@@ -72,6 +77,7 @@ export class Connection implements vscode.Disposable {
           ledger: (seq) => this.ledgerEvents.fire(seq),
           proposal: (proposal) => this.proposalEvents.fire(proposal),
           marks: (marks) => this.marksEvents.fire(marks),
+          workDone: (event) => this.workDoneEvents.fire(event),
           running: (running) => this.setLink(running ? 'running' : 'starting'),
           lost: (why) => this.fail(why, 'The log holds what it wrote last.'),
         },
@@ -118,22 +124,22 @@ export class Connection implements vscode.Disposable {
     return this.request('workspace/executeCommand', { command, arguments: [argument] });
   }
 
-  /** Tell the server that the folder is trusted now. */
+  /** Tell the server that the folder is trusted now; only then is the folder's interpreter looked for. */
   async trust(): Promise<void> {
-    if (this.client && this.link === 'running') {
-      await this.client.sendNotification(METHODS.trust, { trusted: true });
-      await this.settingsChanged();
-    }
+    await this.tell(METHODS.trust, { trusted: true });
+    await this.interpreterChanged();
   }
 
-  /** Let the server ask for its settings again. */
-  async settingsChanged(): Promise<void> {
-    if (!this.client || this.link !== 'running') { return; }
-    this.client.interpreter = await activeInterpreter();
-    await this.client.sendNotification('workspace/didChangeConfiguration', { settings: this.client.settings() });
+  async interpreterChanged(): Promise<void> {
+    await this.tell(METHODS.editorPython, { path: await activeInterpreter() });
+  }
+
+  private async tell(method: string, params: object): Promise<void> {
+    if (this.client && this.link === 'running') { await this.client.sendNotification(method, params); }
   }
 
   dispose(): void {
-    for (const emitter of [this.linkEvents, this.statusEvents, this.ledgerEvents, this.proposalEvents, this.marksEvents]) { emitter.dispose(); }
+    const emitters = [this.linkEvents, this.statusEvents, this.ledgerEvents, this.proposalEvents, this.marksEvents, this.workDoneEvents];
+    for (const emitter of emitters) { emitter.dispose(); }
   }
 }

@@ -7,6 +7,7 @@ import { Actions } from './panel/actions';
 import { Panel } from './panel/panel';
 import { Proposals } from './proposals';
 import { watchInterpreter } from './python';
+import { Searches } from './searches';
 import { showStatus } from './status';
 import { Texts } from './texts';
 
@@ -23,11 +24,12 @@ export function activate(context: vscode.ExtensionContext): Api {
   const actions = new Actions(connection, texts);
   const panel = new Panel(context.extensionUri, connection, actions);
   const proposals = new Proposals(connection, texts);
+  const searches = new Searches(connection);
   context.subscriptions.push(
-    log, connection, texts, panel, proposals,
+    log, connection, texts, panel, proposals, searches,
     showStatus(connection),
     showMarks(context.extensionUri, connection),
-    registerCommands({ context, connection, panel, proposals, texts }),
+    registerCommands({ context, connection, panel, proposals, searches, texts }),
     ...followSettings(connection),
     ...followEditor(),
   );
@@ -43,7 +45,7 @@ export async function deactivate(): Promise<void> {
 
 async function begin(link: Connection, context: vscode.ExtensionContext): Promise<void> {
   await link.start();
-  context.subscriptions.push(await watchInterpreter(() => void link.settingsChanged()));
+  context.subscriptions.push(await watchInterpreter(() => void link.interpreterChanged()));
 }
 
 function followSettings(link: Connection): vscode.Disposable[] {

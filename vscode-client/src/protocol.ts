@@ -7,6 +7,7 @@ export const METHODS = {
   proposalReady: 'odyssey/proposalReady',
   marks: 'odyssey/marks',
   trust: 'odyssey/trust',
+  editorPython: 'odyssey/editorPython',
   ledgerRows: 'odyssey/ledgerRows',
   candidate: 'odyssey/candidate',
   map: 'odyssey/map',
@@ -49,6 +50,9 @@ export interface Mark { line: number; verdict: Verdict; stale: boolean; label: s
 export interface Marks { uri: string; version: number | null; marks: Mark[] }
 
 export interface Trust { trusted: boolean }
+
+/** The interpreter that is chosen in the editor. */
+export interface EditorPython { path: string | null }
 
 /** Which measurements: all of them, one file's, or one kernel's. */
 export interface Scope { uri?: string; kernel?: string }

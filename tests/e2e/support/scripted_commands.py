@@ -38,23 +38,23 @@ async def propose(argument: Any) -> dict[str, Any]:
     if "num_warps=4" not in source:
         server.window_show_message(t.ShowMessageParams(t.MessageType.Info, "Odyssey: nothing to tune in this text"))
         return {"run_id": None}
-    State.search = asyncio.create_task(search(given["uri"], given["kernel"], source))
-    return {"run_id": "scripted"}
+    run_id = str(uuid.uuid4())
+    State.search = asyncio.create_task(search(run_id, given["uri"], given["kernel"], source))
+    return {"run_id": run_id}
 
 
-async def search(uri: str, kernel: str, source: str) -> None:
+async def search(token: str, uri: str, kernel: str, source: str) -> None:
     """Three steps with progress, then a proposal."""
-    token = str(uuid.uuid4())
     await server.work_done_progress.create_async(token)
     server.work_done_progress.begin(
         token, t.WorkDoneProgressBegin(title="Odyssey: proposing", percentage=0, cancellable=True)
     )
-    cancelled = server.work_done_progress.tokens[token]
+    State.cancelled = False
     parent = State.shown[uri][0] if uri in State.shown else None
     for number, step in enumerate(STEPS):
         server.work_done_progress.report(token, t.WorkDoneProgressReport(message=step, percentage=number * 33))
         await asyncio.sleep(STEP_S)
-        if cancelled.cancelled():
+        if State.cancelled:
             server.work_done_progress.end(token, t.WorkDoneProgressEnd(message="cancelled"))
             return
     slower = world().append(
@@ -127,8 +127,7 @@ async def restore(argument: Any) -> None:
 @server.command("odyssey.stop")
 async def stop(argument: Any) -> None:
     """Stop the search."""
-    if State.search:
-        State.search.cancel()
+    State.cancelled = True
 
 
 @server.command("odyssey.pinBaseline")

@@ -83,7 +83,7 @@ def code_lens(params: t.CodeLensParams) -> list[t.CodeLens]:
             ("History", "odyssey.history"),
         ):
             at = t.Range(t.Position(line, 0), t.Position(line, 0))
-            lenses.append(t.CodeLens(at, t.Command(title, command, [{"uri": uri, "kernel": name}])))
+            lenses.append(t.CodeLens(at, t.Command(title, command, arguments=[{"uri": uri, "kernel": name}])))
     return lenses
 
 

@@ -32,6 +32,7 @@ class State:
     shown: dict[str, tuple[str, dict[str, Any]]] = {}
     proposals: dict[str, dict[str, Any]] = {}
     search: asyncio.Task[None] | None = None
+    cancelled = False
 
 
 def world(uri: str | None = None) -> World:

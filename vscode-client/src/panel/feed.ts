@@ -36,7 +36,7 @@ export class Feed {
     this.lastSeq = Math.max(first.last_seq, ...first.rows.map((row) => row.seq));
     this.total = first.total;
     this.place = first.places.ledger;
-    let complete = first.rows.length < FIRST_PAGE;
+    let complete = first.rows.length === 0 || first.rows.length >= first.total;
     this.send(true, first.rows, complete);
     let held = first.rows.length;
     let oldest = Math.min(...first.rows.map((row) => row.seq));
@@ -44,7 +44,7 @@ export class Feed {
       const page = await this.source.ledgerRows({ ...scope, before: oldest, limit: NEXT_PAGE });
       if (turn !== this.turn) { return; }
       held += page.rows.length;
-      complete = page.rows.length < NEXT_PAGE || held >= MOST_ROWS;
+      complete = page.rows.length === 0 || held >= page.total || held >= MOST_ROWS;
       oldest = Math.min(oldest, ...page.rows.map((row) => row.seq));
       this.send(false, page.rows, complete);
     }
@@ -65,8 +65,10 @@ export class Feed {
       this.again = false;
       const page = await this.source.ledgerRows({ ...this.scope, after: this.lastSeq, limit: NEXT_PAGE });
       if (turn !== this.turn) { return; }
-      this.lastSeq = page.rows.length === NEXT_PAGE ? Math.max(...page.rows.map((row) => row.seq)) : Math.max(this.lastSeq, page.last_seq);
-      this.again ||= page.rows.length === NEXT_PAGE;
+      // A full page may not be all: go on from its last row. Otherwise everything up to the ledger's last seq was seen.
+      const full = page.rows.length >= NEXT_PAGE;
+      this.lastSeq = Math.max(this.lastSeq, ...(full ? page.rows.map((row) => row.seq) : [page.last_seq]));
+      this.again ||= full;
       this.total = page.total;
       if (page.rows.length > 0) { this.send(false, page.rows, true); }
     } while (this.again);

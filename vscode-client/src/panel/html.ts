@@ -1,7 +1,7 @@
 // Owns the page around the panel's script: content security policy with a nonce, no remote content, no inline style.
 import { randomBytes } from 'node:crypto';
 
-export interface PageParts { cspSource: string; script: string; style: string }
+export interface PageParts { cspSource: string; script: string; style: string; where: 'side' | 'beside' }
 
 export function pageHtml(parts: PageParts, nonce = randomBytes(16).toString('base64url')): string {
   const policy = [
@@ -16,7 +16,7 @@ export function pageHtml(parts: PageParts, nonce = randomBytes(16).toString('bas
 <link rel="stylesheet" href="${parts.style}">
 <title>Odyssey</title>
 </head>
-<body>
+<body data-where="${parts.where}">
 <main id="panel"></main>
 <script nonce="${nonce}" src="${parts.script}"></script>
 </body>

@@ -24,7 +24,7 @@ export class Panel implements vscode.WebviewViewProvider, vscode.WebviewPanelSer
   }
 
   resolveWebviewView(view: vscode.WebviewView): void {
-    const session = this.fill(view.webview);
+    const session = this.fill(view.webview, 'side');
     this.side = session;
     if (this.wanted) { session.show(this.wanted.tab, this.wanted.target); this.wanted = null; }
     view.onDidDispose(() => { session.dispose(); this.side = null; });
@@ -51,7 +51,6 @@ export class Panel implements vscode.WebviewViewProvider, vscode.WebviewPanelSer
     if (this.beside) { this.beside.panel.reveal(); return; }
     const panel = vscode.window.createWebviewPanel(EDITOR_PANEL, 'Odyssey', { viewColumn: vscode.ViewColumn.Beside, preserveFocus: false },
       { retainContextWhenHidden: true, ...this.options() });
-    panel.iconPath = vscode.Uri.joinPath(this.extension, 'media', 'odyssey.svg');
     this.adopt(panel);
   }
 
@@ -60,7 +59,9 @@ export class Panel implements vscode.WebviewViewProvider, vscode.WebviewPanelSer
   }
 
   private adopt(panel: vscode.WebviewPanel): void {
-    const session = this.fill(panel.webview);
+    const icon = (theme: string): vscode.Uri => vscode.Uri.joinPath(this.extension, 'media', `tab-${theme}.svg`);
+    panel.iconPath = { light: icon('light'), dark: icon('dark') };
+    const session = this.fill(panel.webview, 'beside');
     this.beside = { panel, session };
     panel.onDidDispose(() => { session.dispose(); this.beside = null; });
   }
@@ -69,11 +70,11 @@ export class Panel implements vscode.WebviewViewProvider, vscode.WebviewPanelSer
     return { enableScripts: true, localResourceRoots: [vscode.Uri.joinPath(this.extension, 'dist', 'panel')] };
   }
 
-  private fill(webview: vscode.Webview): Session {
+  private fill(webview: vscode.Webview, where: 'side' | 'beside'): Session {
     webview.options = this.options();
     const file = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(this.extension, 'dist', 'panel', name)).toString();
     const session = new Session(webview, this.connection, this.actions);
-    webview.html = pageHtml({ cspSource: webview.cspSource, script: file('main.js'), style: file('panel.css') });
+    webview.html = pageHtml({ cspSource: webview.cspSource, script: file('main.js'), style: file('panel.css'), where });
     return session;
   }
 

@@ -19,7 +19,8 @@ export class Detail {
     this.add('Compare', 'Compare two chosen measurements (Ctrl+click chooses the second)', (rows) => rows.length === 2, ([newer, older]) => send({ type: 'compare', a: older!.sha, b: newer!.sha }));
     this.add('Copy', 'Copy as Markdown', (rows) => rows.length > 0, (rows) => send({ type: 'copy', seqs: rows.map((row) => row.seq) }));
     this.element.addEventListener('toggle', () => remember({ detailOpen: this.element.open }));
-    this.update();
+    this.clear();
+    for (const { element } of this.buttons) { element.disabled = true; }
   }
 
   private add(label: string, title: string, needs: (rows: PanelRow[]) => boolean, act: (rows: PanelRow[]) => void): void {

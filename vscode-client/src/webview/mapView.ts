@@ -47,15 +47,15 @@ export class MapView {
   private drawRow(index: number): HTMLElement {
     const node = this.layout.nodes[index];
     if (!node) { return h('div', {}); }
-    const spoken = [node.label, node.at_words, `by ${node.author}`, node.best ? 'best so far' : '', node.buried ? `buried: ${node.buried}` : ''].filter(Boolean).join(', ');
     const row = h('div', {
       role: 'option', id: `node-${index}`, class: `row ${node.verdict}${node.buried === null ? '' : ' buried'}${index === this.active ? ' active' : ''}`,
-      'aria-label': spoken, 'aria-selected': String(index === this.active), 'aria-setsize': this.layout.nodes.length, 'aria-posinset': index + 1, 'data-sha': node.sha,
+      'aria-selected': String(index === this.active), 'aria-setsize': this.layout.nodes.length, 'aria-posinset': index + 1, 'data-sha': node.sha,
     },
     h('span', { class: 'label' }, node.label),
     node.best && h('vscode-badge', { class: 'best' }, 'best'),
     node.author !== 'person' && h('span', { class: 'author' }, node.author),
-    h('span', { class: 'when' }, node.buried === null ? node.at_words : `† ${node.buried}`));
+    node.buried === null ? h('span', { class: 'when' }, node.at_words)
+      : h('span', { class: 'when' }, h('span', { class: 'spoken' }, 'buried: '), h('span', { 'aria-hidden': 'true' }, '† '), node.buried));
     row.style.paddingLeft = `${this.layout.lanesPx + 6}px`;
     row.addEventListener('click', () => { this.activate(index); this.diff(node); });
     row.addEventListener('mouseenter', () => this.hover.show(row, node.hover_markdown));

@@ -56,7 +56,7 @@ export class PlotView {
       const flat = Math.abs(line[1] - line[3]) < 2;
       const words = s('text', flat
         ? { class: 'rooflabel', x: frame.width - frame.right - 4, y: line[3] - 5, 'text-anchor': 'end' }
-        : { class: 'rooflabel', transform: `translate(${line[0] + 8} ${line[1] - 6}) rotate(${Math.atan2(line[3] - line[1], line[2] - line[0]) * 180 / Math.PI})` }, ceiling.label);
+        : { class: 'rooflabel', x: 10, y: -6, transform: `translate(${line[0]} ${line[1]}) rotate(${Math.atan2(line[3] - line[1], line[2] - line[0]) * 180 / Math.PI})` }, ceiling.label);
       return [s('line', { class: `roof roof${number % 4}`, x1: line[0], y1: line[1], x2: line[2], y2: line[3] }), words];
     });
     const dots = roofline.points.map((point) => ({ ...point, x: x.at(point.x), y: y.at(point.y) }));
