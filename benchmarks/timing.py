@@ -62,9 +62,9 @@ def parse_ncu(text: str) -> list[tuple[str, float]]:
 
 def run_ncu() -> tuple[dict[str, float], str]:
     """Median time of each kernel by ncu, and what to say where there is none."""
-    ncu = shutil.which("ncu")
+    ncu = shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin:/opt/nvidia/nsight-compute")
     if ncu is None:
-        return {}, "ncu is not on PATH"
+        return {}, "there is no ncu on PATH or in /usr/local/cuda/bin"
     command = [ncu, "--csv", "--page", "raw", "--print-units", "base", "--metrics", "gpu__time_duration.sum"]
     command += ["--cache-control", "all", "--clock-control", "none", "--profile-from-start", "off"]
     command += [sys.executable, os.path.abspath(__file__), "--ncu-target"]

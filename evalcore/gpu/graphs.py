@@ -17,6 +17,8 @@ from evalcore.gpu.ring import SLOTS, Ring
 MAX_CALLS = 10
 LEAST_SHARE = 0.5
 """A graph that takes less than this part of the device figure has not captured the call's work."""
+MOST_DISCARDED = 0.25
+"""Where more of the differences than this are not positive, the others are positive by chance."""
 BUDGET_US = 20_000.0
 """Device time that one replay may take: long calls are captured fewer times."""
 
@@ -54,6 +56,9 @@ def differences(
         else:
             discarded.append((value, "the flush alone took longer than flush and call"))
     reason = None if kept else "no replay took longer than its flushes"
+    if len(discarded) > MOST_DISCARDED * len(full_us):
+        discarded += [(value, "too few replays took longer than their flushes") for value in kept]
+        kept, reason = [], reason or "the call is too short for this: its replays drown in those of the flush"
     if kept and expected_us and sorted(kept)[len(kept) // 2] < LEAST_SHARE * expected_us:
         discarded += [(value, "the graph misses work that the call does") for value in kept]
         kept, reason = [], "the call launches work on a stream that a graph does not capture"

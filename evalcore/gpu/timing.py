@@ -247,7 +247,7 @@ def _expected_us(device: Samples | None) -> float | None:
 
 
 def better(device: Samples, graph: Samples) -> Samples:
-    """The device figure; where only events gave it and a graph was replayed, the graph's: it carries no launch latency."""
+    """The device figure; where only events gave it and a graph was replayed, that one's: it carries no launch."""
     if device.timer != "events" or not graph.values_us:
         return device
     return replace(graph, figure="device", discarded=graph.discarded + device.discarded)

@@ -16,9 +16,16 @@ def test_the_flush_is_taken_off_per_call() -> None:
 
 
 def test_a_replay_that_is_not_longer_is_discarded() -> None:
-    got = differences([810.0, 490.0], [500.0, 500.0], 10)
-    assert got.values_us == (31.0,)
+    got = differences([810.0, 490.0, 810.0, 810.0], [500.0] * 4, 10)
+    assert got.values_us == (31.0, 31.0, 31.0)
     assert got.discarded[0][0] == pytest.approx(-1.0)
+
+
+def test_positive_by_chance_is_no_reading() -> None:
+    got = differences([505.0, 498.0, 503.0, 495.0], [500.0] * 4, 10)
+    assert got.values_us == ()
+    assert got.reason is not None and "short" in got.reason
+    assert len(got.discarded) == 4
 
 
 def test_nothing_left_has_a_reason() -> None:
