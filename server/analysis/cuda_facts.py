@@ -72,7 +72,9 @@ class CudaFacts:
 def read_cuda(data: bytes) -> CudaFacts:
     """The facts of one piece. Kernels are found by their words, so that macros and half-typed bodies do not hide them."""
     facts = CudaFacts()
-    facts.includes = [found.decode("utf-8", "replace") for found in re.findall(rb"#\s*include\s*[<\"]([^>\"\n]+)", data)]
+    facts.includes = [
+        found.decode("utf-8", "replace") for found in re.findall(rb"#\s*include\s*[<\"]([^>\"\n]+)", data)
+    ]
     if b"__global__" not in data and b"<<<" not in data:
         return facts
     clean = _COMMENT.sub(lambda match: re.sub(rb"[^\n\r]", b" ", match.group()), data)

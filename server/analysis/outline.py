@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from server.analysis.chunks import Pieces, cuda_pieces, python_pieces
 from server.analysis.cuda_facts import CudaFacts, CudaKernel, read_cuda
@@ -41,6 +41,9 @@ class Parsed:
         self._python: dict[bytes, PieceFacts] = {}
         self._cuda: dict[bytes, CudaFacts] = {}
         self._string_pieces: dict[bytes, list[tuple[int, bytes]]] = {}
+        self._cut: list[tuple[int, PieceFacts]] | None = None
+        self.memo: dict[str, object] = {}
+        """What others keep about this document between edits."""
 
     @property
     def data(self) -> bytes:
@@ -49,6 +52,7 @@ class Parsed:
 
     def edit(self, start: int, old_end: int, new_text: str) -> None:
         """Replace the bytes start..old_end by `new_text`. Offsets outside the text are clamped."""
+        self._cut = None
         self._pieces.edit(start, old_end, new_text.encode("utf-8", "replace"))
 
     def replace(self, text: str) -> None:
@@ -56,12 +60,15 @@ class Parsed:
         new, old = text.encode("utf-8", "replace"), self.data
         head = _common(old, new)
         tail = min(_common(old[::-1], new[::-1]), len(old) - head, len(new) - head)
+        self._cut = None
         self._pieces.edit(head, len(old) - tail, new[head : len(new) - tail])
 
     def python_pieces(self) -> list[tuple[int, PieceFacts]]:
         """(offset, facts) of each piece of a Python text. Pieces that did not change are not read again."""
         if self.language != "python":
             return []
+        if self._cut is not None:
+            return self._cut
         known, self._python = self._python, {}
         found: list[tuple[int, PieceFacts]] = []
         for start, end in self._pieces.spans():
@@ -70,6 +77,7 @@ class Parsed:
             facts = self._python.get(text) or known.get(text) or read_piece(text)
             self._python[text] = facts
             found.append((start, facts))
+        self._cut = found
         return found
 
     def cuda_pieces(self) -> list[tuple[int, CudaFacts]]:
@@ -162,16 +170,21 @@ def _launch(offset: int, facts: LaunchFacts) -> Launch:
     )
 
 
-def _params(offset: int, facts: FunctionFacts) -> tuple[Param, ...]:
-    return tuple(
-        Param(each.name, _span(offset, each.start, each.end), each.constexpr, each.annotation, each.default)
-        for each in facts.params
-    )
+def _details(offset: int, facts: FunctionFacts) -> Callable[[], tuple[tuple[Param, ...], tuple[Decorator, ...]]]:
+    def make() -> tuple[tuple[Param, ...], tuple[Decorator, ...]]:
+        params = tuple(
+            Param(each.name, _span(offset, each.start, each.end), each.constexpr, each.annotation, each.default)
+            for each in facts.params
+        )
+        decorators = tuple(
+            Decorator(each.name, each.kind, _span(offset, each.start, each.end)) for each in facts.decorators
+        )
+        return params, decorators
+
+    return make
 
 
-def _site(
-    path: str, sha: str, offset: int, facts: FunctionFacts, launches: dict[str, list[Launch]]
-) -> KernelSite:
+def _site(path: str, sha: str, offset: int, facts: FunctionFacts, launches: dict[str, list[Launch]]) -> KernelSite:
     return KernelSite(
         path=path,
         name=facts.name,
@@ -180,13 +193,10 @@ def _site(
         span=_span(offset, facts.start, facts.end),
         name_span=_span(offset, facts.name_start, facts.name_end),
         signature_span=_span(offset, facts.signature_start, facts.signature_end),
-        decorators=tuple(
-            Decorator(each.name, each.kind, _span(offset, each.start, each.end)) for each in facts.decorators
-        ),
-        params=_params(offset, facts),
         launches=tuple(launches.get(facts.name, ())),
         text_sha=sha,
         complete=facts.node is not None,
+        details=_details(offset, facts),
     )
 
 
@@ -201,7 +211,7 @@ def _wrappers(pieces: list[tuple[int, PieceFacts]], names: set[str], launches: l
             if not each.kernel and launched.get(each.qualname):
                 yield Wrapper(
                     each.name, each.qualname, _span(offset, each.start, each.end),
-                    _span(offset, each.name_start, each.name_end), tuple(launched[each.qualname]), _params(offset, each),
+                    _span(offset, each.name_start, each.name_end), tuple(launched[each.qualname]),
                 )  # fmt: skip
 
 
@@ -222,7 +232,9 @@ def _string_sites(parsed: Parsed, sha: str, pieces: list[tuple[int, PieceFacts]]
             cuda = parsed.string_pieces(literal, text)
             launches = _cuda_launches(offset, cuda)
             for start, piece in cuda:
-                found += [_cuda_site(parsed.path, sha, offset + start, each, launches, origin) for each in piece.kernels]
+                found += [
+                    _cuda_site(parsed.path, sha, offset + start, each, launches, origin) for each in piece.kernels
+                ]
     return found
 
 
@@ -252,14 +264,20 @@ def _cuda_site(
         span=_span(offset, facts.start, facts.end),
         name_span=_span(offset, facts.name_start, facts.name_end),
         signature_span=_span(offset, facts.signature_start, facts.signature_end),
-        params=tuple(
-            Param(each.name, _span(offset, each.start, each.end), False, each.type) for each in facts.params
-        ),
         launches=tuple(each for each in launches if each.kernel == facts.name),
         text_sha=sha,
         origin=origin,
         complete=facts.complete,
+        details=_cuda_details(offset, facts),
     )
+
+
+def _cuda_details(offset: int, facts: CudaKernel) -> Callable[[], tuple[tuple[Param, ...], tuple[Decorator, ...]]]:
+    def make() -> tuple[tuple[Param, ...], tuple[Decorator, ...]]:
+        params = (Param(each.name, _span(offset, each.start, each.end), False, each.type) for each in facts.params)
+        return tuple(params), ()
+
+    return make
 
 
 def _cuda_outline(parsed: Parsed, sha: str) -> Outline:
@@ -268,21 +286,24 @@ def _cuda_outline(parsed: Parsed, sha: str) -> Outline:
     kernels = [
         _cuda_site(parsed.path, sha, offset, each, launches) for offset, facts in pieces for each in facts.kernels
     ]
-    owners = {launch.owner for launch in launches if launch.owner}
     return Outline(
         path=parsed.path,
         language="cuda",
         text_sha=sha,
         kernels=tuple(kernels),
         launches=tuple(launches),
-        wrappers=tuple(
-            Wrapper(
-                owner, owner, next(each.span for each in launches if each.owner == owner),
-                next(each.span for each in launches if each.owner == owner),
-                tuple(dict.fromkeys(each.kernel for each in launches if each.owner == owner)), (),
-            )
-            for owner in sorted(owners)
-        ),
+        wrappers=tuple(_cuda_wrappers(launches)),
         imports=tuple(dict.fromkeys(name for _offset, facts in pieces for name in facts.includes)),
         parses=not any(facts.broken for _offset, facts in pieces),
-    )  # fmt: skip
+    )
+
+
+def _cuda_wrappers(launches: list[Launch]) -> Iterator[Wrapper]:
+    """Host functions of a .cu file, placed at their first launch."""
+    by_owner: dict[str, list[Launch]] = {}
+    for launch in launches:
+        if launch.owner:
+            by_owner.setdefault(launch.owner, []).append(launch)
+    for owner, own in by_owner.items():
+        kernels = tuple(dict.fromkeys(each.kernel for each in own))
+        yield Wrapper(owner, owner, own[0].span, own[0].span, kernels)

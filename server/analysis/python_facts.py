@@ -14,7 +14,12 @@ from server.analysis.strings import Literal, cuda_text, literals
 from server.analysis.syntax import arguments, dotted, parse_python, source, unwrap
 
 _JIT = {"triton.jit", "jit", "gluon.jit", "triton.language.jit"}
-_TUNERS = {"triton.autotune": "autotune", "autotune": "autotune", "triton.heuristics": "heuristics", "heuristics": "heuristics"}
+_TUNERS = {
+    "triton.autotune": "autotune",
+    "autotune": "autotune",
+    "triton.heuristics": "heuristics",
+    "heuristics": "heuristics",
+}
 _MAKERS = {"load_inline", "load", "RawKernel", "RawModule", "_compile_kernel", "SourceModule", "ElementwiseKernel"}
 _HALF_TYPED = re.compile(rb"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\(", re.M)
 _JIT_LINE = re.compile(rb"^[ \t]*@(?:triton\.|gluon\.)?(?:jit|autotune|heuristics)\b", re.M)
@@ -95,7 +100,14 @@ class PieceFacts:
     """(load_inline and the like, names that its arguments mention)."""
     broken: bool = False
     memo: dict[str, object] = field(default_factory=dict)
-    """Results of rules and readers that depend on this piece alone."""
+    """Results of rules and readers about this piece."""
+
+    @property
+    def only_kernels(self) -> bool:
+        """Whether the piece is one kernel and nothing else: it then tells nothing about sizes."""
+        return bool(self.functions) and not self.broken and all(each.kernel for each in self.functions) and (
+            self.tree.root_node.named_child_count == 1
+        )
 
 
 def read_piece(data: bytes) -> PieceFacts:
@@ -221,7 +233,9 @@ def _call(node: Node, facts: PieceFacts, owner: str) -> None:
         _launch(facts, node, name.rsplit(".", 1)[0], "", owner)
     elif last in _MAKERS:
         positional, named = arguments(node)
-        words = frozenset(source(each) for each in (*positional, *named.values()) if each.type in ("identifier", "list"))
+        words = frozenset(
+            source(each) for each in (*positional, *named.values()) if each.type in ("identifier", "list")
+        )
         names = frozenset(part for word in words for part in re.findall(r"\w+", word))
         facts.makers.append((last, names))
 

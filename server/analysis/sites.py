@@ -5,7 +5,8 @@ All spans are UTF-8 byte offsets into the whole text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from server.analysis.finding import Span
 
@@ -76,14 +77,26 @@ class KernelSite:
     """Decorators or `template` included, to the end of the body."""
     name_span: Span
     signature_span: Span
-    decorators: tuple[Decorator, ...] = ()
-    params: tuple[Param, ...] = ()
     launches: tuple[Launch, ...] = ()
     text_sha: str = ""
     """sha256 of the whole text that this site was found in."""
     origin: StringOrigin | None = None
     complete: bool = True
     """False where the definition is half-typed."""
+    details: Callable[[], tuple[tuple[Param, ...], tuple[Decorator, ...]]] = field(
+        default=lambda: ((), ()), repr=False, compare=False
+    )
+    """Makes parameters and decorators when somebody asks: a file of a hundred kernels has thousands of them."""
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """Parameters in order."""
+        return self.details()[0]
+
+    @property
+    def decorators(self) -> tuple[Decorator, ...]:
+        """Decorators in order."""
+        return self.details()[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +108,6 @@ class Wrapper:
     span: Span
     name_span: Span
     kernels: tuple[str, ...]
-    params: tuple[Param, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
