@@ -16,14 +16,14 @@ from server.lsp.language_server import OdysseyServer, RequestFailed
 from server.snapshot import KernelView
 
 
-def evaluate(ls: OdysseyServer, argument: KernelArgument) -> dict[str, Any]:
+async def evaluate(ls: OdysseyServer, argument: KernelArgument) -> dict[str, Any]:
     """Judge one kernel of the text on the screen now."""
-    return _judge(ls, argument, words.mode_of(argument.mode))
+    return await _judge(ls, argument, words.mode_of(argument.mode))
 
 
-def evaluate_thorough(ls: OdysseyServer, argument: KernelArgument) -> dict[str, Any]:
+async def evaluate_thorough(ls: OdysseyServer, argument: KernelArgument) -> dict[str, Any]:
     """Judge one kernel with all that can be measured."""
-    return _judge(ls, argument, words.mode_of("thorough"))
+    return await _judge(ls, argument, words.mode_of("thorough"))
 
 
 def stop(ls: OdysseyServer, argument: RunArgument) -> None:
@@ -39,7 +39,7 @@ def progress_cancelled(ls: OdysseyServer, params: types.WorkDoneProgressCancelPa
 async def pick_shape(ls: OdysseyServer, argument: KernelArgument) -> dict[str, Any]:
     """Choose which case stands on the line; without a case, ask for one."""
     path = path_of(argument.uri)
-    view = _kernel(ls, argument)
+    view = await _kernel(ls, argument)
     cases = view.bound.cases if view.bound is not None else ()
     if not cases:
         bound = view.bound
@@ -131,15 +131,17 @@ async def history(ls: OdysseyServer, argument: KernelArgument) -> dict[str, Any]
     return {"uri": uri, "kernel": argument.kernel, "rows": len(found)}
 
 
-def _judge(ls: OdysseyServer, argument: KernelArgument, mode: Any) -> dict[str, Any]:
+async def _judge(ls: OdysseyServer, argument: KernelArgument, mode: Any) -> dict[str, Any]:
     if not ls.session.state.trusted:
         raise RequestFailed("This folder is not trusted, so nothing in it is run. Trust it to have its kernels judged.")
-    _kernel(ls, argument)
+    await _kernel(ls, argument)
     ls.session.apply(JudgeAsked(path=path_of(argument.uri), kernels=(argument.kernel,), mode=mode))
     return {"started": True, "kernel": argument.kernel}
 
 
-def _kernel(ls: OdysseyServer, argument: KernelArgument) -> KernelView:
+async def _kernel(ls: OdysseyServer, argument: KernelArgument) -> KernelView:
+    """The kernel that is meant, in the newest text: a command may overtake the analysis of what was just typed."""
+    await ls.session.keystrokes.settled(path_of(argument.uri))
     snapshot = ls.session.state.snapshot(path_of(argument.uri))
     if snapshot is None:
         raise RequestFailed("The file is not open. Open it, then ask again.")

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evalcore.fingerprint import evaluator_sha
 from evalcore.jobs import EvalJob, Measurement, Refusal
 from evalcore.problem import Problem
 from server.children.loop import Checked, Hello, LoopPlan, OnStage, WorkerLoop
@@ -208,11 +207,10 @@ class GpuPool:
         if isinstance(interpreter, Refusal):
             self._on_change()
             return interpreter
-        sha, _ = await asyncio.to_thread(evaluator_sha)
         workers = _Workers(
             interpreter=interpreter,
-            compile=self._loop("compile", interpreter, sha),
-            interpret=self._loop("interpret", interpreter, sha),
+            compile=self._loop("compile", interpreter),
+            interpret=self._loop("interpret", interpreter),
         )
         _background(workers.compile.ready())
         if not self._host.has_nvidia() or self._settings.device == "cpu":
@@ -220,14 +218,14 @@ class GpuPool:
         asyncio.get_running_loop().call_soon(self._on_change)
         return workers
 
-    def _loop(self, flavour: str, interpreter: Interpreter, sha: str) -> WorkerLoop:
+    def _loop(self, flavour: str, interpreter: Interpreter) -> WorkerLoop:
         options = {
             "device": self._settings.device,
             "spares": SPARES,
             "idle_s": IDLE_S,
             "sandbox": self._settings.sandbox,
         }
-        plan = LoopPlan(flavour=flavour, python=interpreter.path, options=options, evaluator_sha=sha)
+        plan = LoopPlan(flavour=flavour, python=interpreter.path, options=options)
         loop = WorkerLoop(self._host, plan, self._on_change)
         loop.on_frame = self._take
         return loop

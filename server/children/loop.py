@@ -17,6 +17,7 @@ from typing import Any
 
 from evalcore import wire
 from evalcore.facts import KernelFacts
+from evalcore.fingerprint import evaluator_sha
 from evalcore.jobs import Diagnostic, EvalJob, Measurement, Refusal
 from server.children.process import Child, Launch, back_off_s, start, words_of_end
 from server.host import Host
@@ -75,8 +76,6 @@ class LoopPlan:
     flavour: str
     python: str
     options: Mapping[str, Any]
-    evaluator_sha: str
-    """Of the evalcore that this server carries; a loop with another one is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +100,8 @@ class WorkerLoop:
         self._answers: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._stages: dict[str, OnStage] = {}
         self._starting = asyncio.Lock()
+        self._evaluator_sha = ""
+        self._greeting: asyncio.Future[None] | None = None
         self._failures = 0
         self._closed = False
         self.on_frame: Callable[[dict[str, Any]], None] | None = None
@@ -128,6 +129,8 @@ class WorkerLoop:
         async with self._starting:
             if self._closed:
                 return Refusal(code="cancelled", message="The server is shutting down", remedy="")
+            if self.started and self.state is _MISMATCH and self._child is not None:
+                await self._child.end(0.1)
             if not self.started:
                 await self._start()
         assert self._hello is not None
@@ -244,8 +247,7 @@ class WorkerLoop:
     def _take(self, frame: dict[str, Any], hello: asyncio.Future[Hello | Refusal]) -> None:
         name = frame["frame"]
         if name == "hello" and not hello.done():
-            hello.set_result(self._judge_hello(Hello.of(frame)))
-            self._on_change()
+            self._greeting = asyncio.ensure_future(self._greet(Hello.of(frame), hello))
         elif name == "stage":
             on_stage = self._stages.get(str(frame.get("job_id")))
             if on_stage is not None:
@@ -265,14 +267,15 @@ class WorkerLoop:
         elif self.on_frame is not None:
             self.on_frame(frame)
 
-    def _judge_hello(self, hello: Hello) -> Hello | Refusal:
-        if hello.protocol != wire.PROTOCOL or (hello.evaluator_sha and hello.evaluator_sha != self.plan.evaluator_sha):
-            return Refusal(
-                code="protocol_mismatch",
-                message="The worker runs another version of Odyssey's evaluator than this server",
-                remedy="Restart the language server (the package was changed while it ran).",
-            )
-        return hello
+    async def _greet(self, said: Hello, hello: asyncio.Future[Hello | Refusal]) -> None:
+        """Accept a loop that runs the evaluator which lies on the disk now; another one would be judged by other rules."""
+        same = said.protocol == wire.PROTOCOL
+        if same and said.evaluator_sha != self._evaluator_sha:
+            self._evaluator_sha, _ = await asyncio.to_thread(evaluator_sha)
+            same = said.evaluator_sha == self._evaluator_sha
+        if not hello.done():
+            hello.set_result(said if same else _MISMATCH)
+            self._on_change()
 
     async def _ask(self, key: str, line: bytes, limit_s: float) -> dict[str, Any]:
         assert self._child is not None
@@ -314,6 +317,12 @@ class WorkerLoop:
         except (OSError, ValueError):
             return None
 
+
+_MISMATCH = Refusal(
+    code="protocol_mismatch",
+    message="The worker runs another version of Odyssey's evaluator than the one that is installed",
+    remedy="Restart the workers; if that does not help, restart the language server.",
+)
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
