@@ -28,10 +28,10 @@ def start(arguments: Sequence[str], *, launcher: str) -> int:
         from evalcore.worker import confined
 
         return confined.run(arguments[2:])
-    if list(arguments[:2]) == ["--role", "confined"]:
-        from evalcore.worker.confined import run as run_confined
+    if list(arguments[:2]) == ["--role", "specs"]:
+        from evalcore.worker import specs
 
-        return run_confined(arguments[2:])
+        return specs.run(arguments[2:])
     options = _parse(arguments)
     wanted = loop_environment(os.environ, options.flavour)
     if wanted != dict(os.environ):
