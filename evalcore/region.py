@@ -67,7 +67,8 @@ def _along(spread: Spread, axis: str, untouched: bool) -> str | None:
     if count == 1:
         return f"the last {axis}" if last == size - 1 else f"{axis} {first}"
     if spread.period > 1:
-        return f"every {spread.period}th {axis} from {first}" if first else f"every {spread.period}th {axis}"
+        every = f"every {_ordinal(spread.period)} {axis}"
+        return f"{every} from {first}" if first else every
     if count != last - first + 1:
         return None
     if last == size - 1:
@@ -85,3 +86,9 @@ def _each_row(spread: Spread) -> str | None:
     if spread.first == 0 and spread.count == spread.last + 1:
         return f"only the first {spread.count} of each row"
     return None
+
+
+def _ordinal(number: int) -> str:
+    if number % 100 in (11, 12, 13):
+        return f"{number}th"
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"

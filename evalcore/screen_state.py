@@ -222,7 +222,8 @@ def tf32_dot(text: Text) -> Iterator[tuple[ast.AST, str]]:
     for node in ast.walk(text.tree):
         if isinstance(node, ast.Call) and text.dotted(node.func) in ("triton.language.dot", "tl.dot"):
             named = {keyword.arg: ast.unparse(keyword.value).strip("'\"") for keyword in node.keywords}
-            if named.get("input_precision") != "ieee" and named.get("allow_tf32") != "False":
+            cast = any("float16" in ast.unparse(each) or "float8" in ast.unparse(each) for each in node.args)
+            if named.get("input_precision") != "ieee" and named.get("allow_tf32") != "False" and not cast:
                 yield node, "tl.dot rounds float32 operands to TF32 unless input_precision says otherwise"
 
 

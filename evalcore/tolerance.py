@@ -86,6 +86,10 @@ def reduction_length(
     return max(longest, gathered, multiplied, 1)
 
 
+ELEMENTWISE = 4
+"""Stands for the reduction length where nothing is summed: a few roundings in a row, as of exp and a division."""
+
+
 def deciding(problem_tolerance: Tolerance | None, format: str, dtype: str, own: Tolerance) -> Tolerance:
     """The one that decides for an output of `dtype`: a person's, else the format's, else ours."""
     if problem_tolerance is not None and problem_tolerance.origin != "format":

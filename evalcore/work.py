@@ -14,7 +14,8 @@ from evalcore.problem import Work
 
 _PER_INPUT = {
     "sum": 1, "mean": 1, "amax": 1, "amin": 1, "max": 1, "min": 1, "argmax": 1, "argmin": 1, "prod": 1, "any": 1,
-    "all": 1, "cumsum": 1, "cumprod": 1, "logsumexp": 3, "var": 3, "std": 3, "var_mean": 3, "norm": 2, "linalg_vector_norm": 2,
+    "all": 1, "cumsum": 1, "cumprod": 1, "logsumexp": 3, "var": 3, "std": 3, "var_mean": 3, "norm": 2,
+    "linalg_vector_norm": 2,
     "_softmax": 4, "_log_softmax": 4, "native_layer_norm": 5, "native_group_norm": 5, "native_batch_norm": 5,
     "_native_batch_norm_legit": 5, "_fused_rms_norm": 4, "nll_loss_forward": 1, "mse_loss": 3, "smooth_l1_loss": 4,
     "binary_cross_entropy": 4, "kl_div": 3, "max_pool2d_with_indices": 1, "avg_pool2d": 1, "avg_pool3d": 1,
@@ -31,6 +32,23 @@ _PER_OUTPUT = {
 """FLOPs per output element."""
 
 
+_MOVES = frozenset({
+    "view", "_unsafe_view", "reshape", "clone", "copy", "contiguous", "expand", "permute", "t", "transpose", "slice",
+    "select", "unsqueeze", "squeeze", "detach", "alias", "as_strided", "cat", "stack", "split", "chunk", "flip",
+    "_to_copy", "to", "zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "fill",
+    "zero", "scalar_tensor", "lift_fresh", "unbind", "narrow", "roll", "pad", "constant_pad_nd", "masked_fill", "eq",
+    "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "bitwise_not", "sign", "isnan",
+    "isfinite", "is_nonzero", "_local_scalar_dense", "rand_like", "native_dropout", "empty_strided",
+})  # fmt: skip
+"""Operators that compute each element from a fixed number of others, besides those of the table."""
+
+
+def is_elementwise(names: Iterable[str]) -> bool:
+    """True where no operator among `names` sums over anything: then errors do not grow with the size."""
+    plain = {name if name.startswith("_") else name.rstrip("_") for name in names}
+    return all(name in _PER_OUTPUT or name in _MOVES for name in plain)
+
+
 @dataclass(frozen=True, slots=True)
 class OpCount:
     """One operator that ran: its name without namespace and overload, its largest input and its output, in elements."""
@@ -44,7 +62,7 @@ def elementwise_flops(ops: Iterable[OpCount]) -> int:
     """FLOPs of all operators in the table; those that are not in it (views, copies, products) count nothing here."""
     total = 0
     for op in ops:
-        name = op.name.rstrip("_") if not op.name.startswith("_") else op.name
+        name = op.name if op.name.startswith("_") else op.name.rstrip("_")
         total += _PER_INPUT.get(name, 0) * op.input_elements + _PER_OUTPUT.get(name, 0) * op.output_elements
     return total
 

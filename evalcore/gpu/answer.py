@@ -16,13 +16,15 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from evalcore.gpu.compare import row_ratio, same_bits
 from evalcore.gpu.faults import CandidateFault
 from evalcore.gpu.inputs import flat_values
 from evalcore.gpu.outputs import Output, flatten
 from evalcore.problem import Tolerance
-from evalcore.tolerance import derive, is_exact, reduction_length
+from evalcore.tolerance import ELEMENTWISE, derive, is_exact, reduction_length
+from evalcore.work import is_elementwise
 
 _LIFTED_MUST_AGREE = 0.05
 """A lifted output further than this from the reference's own (over the row's largest value) is another function."""
@@ -69,14 +71,17 @@ def answer(reference: Reference, inputs: list[Any], *, seed: int, flops: int | N
     if in_place_only and mutated:
         kept = [Output(name=f"input {i}", tensor=value, stride=tuple(value.stride())) for i, value in mutated.items()]
     del work
-    exact = _lift(reference, inputs, kept, seed, sorted(mutated) if in_place_only else None) if lift else None
+    names = _Names()
+    call = _lifted_call(reference, names) if lift else None
+    exact = _lift(call, inputs, kept, seed, sorted(mutated) if in_place_only else None)
+    reduces = exact is None or not is_elementwise(names.seen)
     exact = exact or [None] * len(kept)
     shapes = [tuple(value.shape) for value in flat_values(inputs) if isinstance(value, torch.Tensor)]
     shapes += [tuple(value.shape) for value in _state(reference).values()]
     errors: list[float | None] = []
     own: list[Tolerance | None] = []
     for output, want in zip(kept, exact, strict=True):
-        error, tolerance = _tolerance(output, want, shapes, flops, len(kept))
+        error, tolerance = _tolerance(output, want, shapes if reduces else None, flops, len(kept))
         errors.append(error)
         own.append(tolerance)
     return Key(
@@ -90,8 +95,20 @@ def answer(reference: Reference, inputs: list[Any], *, seed: int, flops: int | N
     )
 
 
+class _Names(TorchDispatchMode):
+    """Collects the names of operators: whether anything is summed decides how errors grow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.add(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
 def _tolerance(
-    output: Output, want: torch.Tensor | None, shapes: Sequence[tuple[int, ...]], flops: int | None, count: int
+    output: Output, want: torch.Tensor | None, shapes: Sequence[tuple[int, ...]] | None, flops: int | None, count: int
 ) -> tuple[float | None, Tolerance | None]:
     if output.tensor is None:
         return None, None
@@ -99,7 +116,9 @@ def _tolerance(
     if is_exact(dtype):
         return None, None
     error, ratio = (None, None) if want is None else row_ratio(output.tensor, want)
-    reduction = reduction_length(shapes, tuple(output.tensor.shape), flops=flops, outputs=count)
+    reduction = ELEMENTWISE
+    if shapes is not None:
+        reduction = reduction_length(shapes, tuple(output.tensor.shape), flops=flops, outputs=count)
     return error, derive(dtype, reduction, ratio)
 
 
@@ -144,13 +163,10 @@ def _state(reference: Reference) -> dict[str, torch.Tensor]:
 
 
 def _lift(
-    reference: Reference, inputs: list[Any], kept: Sequence[Output], seed: int, in_place: Sequence[int] | None
+    call: Any, inputs: list[Any], kept: Sequence[Output], seed: int, in_place: Sequence[int] | None
 ) -> list[torch.Tensor | None] | None:
     floats = [output for output in kept if output.tensor is not None and output.tensor.dtype.is_floating_point]
-    if not floats:
-        return None
-    call = _lifted_call(reference)
-    if call is None:
+    if not floats or call is None:
         return None
     doubled = _double(inputs)
     try:
@@ -179,11 +195,16 @@ def _accept(lifted: Output, output: Output) -> torch.Tensor | None:
     return want.clone() if ratio is not None and ratio <= _LIFTED_MUST_AGREE else None
 
 
-def _lifted_call(reference: Reference) -> Any:
-    """The reference's call with its module, if it has one, doubled. None where the module refuses to be copied."""
+def _lifted_call(reference: Reference, names: _Names) -> Any:
+    """The reference's call with its module, if it has one, doubled, under `names`. None where it cannot be copied."""
     module = getattr(reference, "function", None)
     if not isinstance(module, torch.nn.Module):
-        return reference.call
+
+        def plain(inputs: list[Any]) -> Any:
+            with names:
+                return reference.call(inputs)
+
+        return plain
     try:
         lifted = copy.deepcopy(module).double()
     except (RuntimeError, TypeError, ValueError, AttributeError):
@@ -191,7 +212,7 @@ def _lifted_call(reference: Reference) -> Any:
     context = getattr(reference, "context", contextlib.nullcontext)
 
     def call(inputs: list[Any]) -> Any:
-        with context():
+        with context(), names:
             return lifted(*inputs)
 
     return call
