@@ -19,6 +19,11 @@ _NATIVE_MAKERS = {
     "RawKernel": ("code",),
     "RawModule": ("code",),
 }
+RANDOM = {
+    "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "normal", "randperm", "bernoulli", "normal_",
+    "uniform_", "random_", "multinomial", "bernoulli_", "exponential_", "make_tensor", "standard_normal", "random",
+}  # fmt: skip
+"""Last part of the names of calls that draw data."""
 _GLOBAL = re.compile(r"__global__(?:\s|__launch_bounds__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)|[\w:<>*&,])*?\b(\w+)\s*\(")
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
@@ -46,6 +51,10 @@ class HostMap:
     """Name bound to a compiled CUDA module or function -> names of the __global__ functions in its text."""
     mentions: dict[str, set[str]] = field(default_factory=dict)
     """Definition-like module-level name -> names that its definition mentions."""
+    draws: set[str] = field(default_factory=set)
+    """Functions that draw random data, directly or through others."""
+    settings: frozenset[int] = frozenset()
+    """Identities of the module-level statements, which are in the module whatever is sliced out of it."""
     launched_by_host: set[str] = field(default_factory=set)
     """Kernels that host code mentions itself, as opposed to helpers that only kernels call."""
 
@@ -92,6 +101,7 @@ def host_map(tree: ast.Module) -> HostMap:
     """The map of a whole module."""
     found = HostMap()
     strings = _module_strings(tree)
+    found.settings = frozenset(id(statement) for statement in flat_module(tree.body))
     for statement in flat_module(tree.body):
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
             _add_function(found, statement)
@@ -105,7 +115,23 @@ def host_map(tree: ast.Module) -> HostMap:
         if owner not in found.kernels:
             found.launched_by_host |= names & set(found.kernels)
     _loose_natives(found, tree, strings)
+    _find_draws(found)
     return found
+
+
+def draws_itself(node: ast.AST) -> bool:
+    """Whether a tree holds a call that draws data."""
+    calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+    return any((func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")) in RANDOM for func in calls)
+
+
+def _find_draws(found: HostMap) -> None:
+    found.draws = {name for name, node in found.functions.items() if draws_itself(node)}
+    grown = True
+    while grown:
+        more = {name for name in found.functions if found.mentions.get(name, set()) & found.draws} - found.draws
+        found.draws |= more
+        grown = bool(more)
 
 
 def flat_module(body: list[ast.stmt]) -> list[ast.stmt]:

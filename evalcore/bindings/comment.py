@@ -66,7 +66,7 @@ def split_keys(text: str) -> dict[str, str]:
     """`key=value key=value`, where a value ends before the next known key that stands outside brackets and quotes."""
     places = [match for match in _KEY.finditer(text) if _outside(text, match.start())]
     found: dict[str, str] = {}
-    for match, following in zip(places, [*places[1:], None]):
+    for match, following in zip(places, [*places[1:], None], strict=False):
         end = following.start() if following else len(text)
         found.setdefault(match[1], text[match.end() : end].strip().rstrip(",;"))
     return found

@@ -97,7 +97,7 @@ def _items(nodes: list[ast.expr], names: Mapping[str, Any]) -> Any:
 def _mapping(node: ast.Dict, names: Mapping[str, Any]) -> dict[Any, Any]:
     """Entries whose value is not known are left out: `args={'M': 4096, 'dtype': torch.float16}` still gives M."""
     found = {}
-    for key, value in zip(node.keys, node.values):
+    for key, value in zip(node.keys, node.values, strict=False):
         left, right = evaluate(key, names), evaluate(value, names)
         if left is not UNKNOWN and right is not UNKNOWN and key is not None:
             found[left] = right
@@ -146,7 +146,7 @@ def _bool(node: ast.BoolOp, names: Mapping[str, Any]) -> Any:
 
 def _comparison(node: ast.Compare, names: Mapping[str, Any]) -> Any:
     left = _evaluate(node.left, names)
-    for op, right_node in zip(node.ops, node.comparators):
+    for op, right_node in zip(node.ops, node.comparators, strict=False):
         right = _evaluate(right_node, names)
         function = _COMPARE.get(type(op))
         if left is UNKNOWN or right is UNKNOWN or function is None:

@@ -81,7 +81,7 @@ def build(declared: Declaration, path: str, text: str, *, read: Reader, format: 
     if isinstance(candidate, Refusal):
         return candidate
     program, kernels, wrapper = candidate
-    settings = [{name: value for name, value in each.items()} for each in declared.sizes]
+    settings = [dict(each.items()) for each in declared.sizes]
     constants = dict(inputs.constants)
     problem = Problem(
         id=f"{PurePath(path).name}::{wrapper}",
@@ -160,17 +160,28 @@ def _inputs(found: _Setting) -> Inputs | Refusal:
 
 def _function_inputs(found: _Setting, name: str) -> Inputs:
     constants, batch = size_constants(found.module, name, "get_init_inputs")
-    found.names = returned_names(found.hosts.functions[name]) or _parameters(found)
+    keys = returned_names(found.hosts.functions[name])
+    found.names = keys or _parameters(found)
+    if keys or (found.names and found.path.endswith((".cu", ".cuh"))):
+        return Inputs(
+            kind=InputsKind.STATEMENTS,
+            statements=_unpacked(name, found.names, keyed=bool(keys)),
+            names=tuple(found.names),
+            constants=constants,
+            batch_like=batch,
+        )
     init = "get_init_inputs" if "get_init_inputs" in found.hosts.functions else None
-    keyed = bool(returned_names(found.hosts.functions[name])) or found.path.endswith((".cu", ".cuh"))
     return Inputs(
-        kind=InputsKind.GET_INPUTS,
-        function=name,
-        init_function=init,
-        names=tuple(found.names) if keyed else (),
-        constants=constants,
-        batch_like=batch,
+        kind=InputsKind.GET_INPUTS, function=name, init_function=init, constants=constants, batch_like=batch
     )
+
+
+def _unpacked(function: str, names: list[str], *, keyed: bool) -> str:
+    """Statements that give the values of an inputs function their names."""
+    if keyed:
+        lines = [f"odyssey_inputs = {function}()"]
+        return "\n".join([*lines, *(f'{name} = odyssey_inputs["{name}"]' for name in names)])
+    return f"{', '.join(names)}, = {function}()" if len(names) == 1 else f"{', '.join(names)} = {function}()"
 
 
 def returned_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
@@ -203,7 +214,7 @@ def _written_inputs(found: _Setting, text: str) -> Inputs | Refusal:
     assert isinstance(call, ast.Call)
     known = _parameters(found)
     names = [known[index] if index < len(known) else f"x{index}" for index in range(len(call.args))]
-    pairs = [*zip(names, call.args), *((word.arg, word.value) for word in call.keywords if word.arg)]
+    pairs = [*zip(names, call.args, strict=False), *((word.arg, word.value) for word in call.keywords if word.arg)]
     found.names = [name for name, _value in pairs]
     first = found.declared.sizes[0] if found.declared.sizes else {}
     statements = [ast.parse(f"{name} = {value}").body[0] for name, value in first.items()]

@@ -7,31 +7,45 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from evalcore.bindings.binding import Source, loads, unparse
-from evalcore.bindings.constants import assigned
+from evalcore.bindings.constants import assigned, evaluate
 from evalcore.bindings.slices import Flow, Side
 from evalcore.problem import Program, ProgramKind
 
 _LONGEST = 400
 
 
-def make_program(
-    source: Source, flow: Flow, side: Side, names: list[str], literals: Mapping[str, int], entry: str
-) -> Program:
-    """The program whose inputs are `names`, in that order."""
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One side as code that is not yet a Program."""
+
+    side: Side
+    expression: ast.expr | None
+    used: frozenset[str]
+    """Names that it reads."""
+
+
+def write(flow: Flow, side: Side, literals: Mapping[str, int]) -> Written:
+    """The side as an expression where it fits in one, and the names that it reads."""
     expression = _as_expression(flow, side, literals)
     if expression is not None:
-        return Program(
-            path=source.path, text=source.text, entry="", kind=ProgramKind.EXPRESSION, call=unparse(expression)
-        )
-    function = _as_function(flow, side, names, literals, entry)
-    return Program(
-        path=source.path,
-        text=f"{source.text.rstrip()}\n\n\n{function}\n",
-        entry=entry,
-        kind=ProgramKind.FUNCTION,
-    )
+        return Written(side, expression, frozenset(loads(expression)))
+    used = loads(side.result).union(*(loads(flow.statements[index]) for index in side.statements), set())
+    return Written(side, None, frozenset(used - literals.keys()))
+
+
+def make_program(
+    source: Source, flow: Flow, written: Written, names: list[str], literals: Mapping[str, int], entry: str
+) -> Program:
+    """The program whose inputs are `names`, in that order."""
+    if written.expression is not None:
+        call = unparse(written.expression)
+        return Program(path=source.path, text=source.text, entry="", kind=ProgramKind.EXPRESSION, call=call)
+    function = _as_function(flow, written.side, names, literals, entry)
+    text = f"{source.text.rstrip()}\n\n\n{function}\n"
+    return Program(path=source.path, text=text, entry=entry, kind=ProgramKind.FUNCTION)
 
 
 def _as_expression(flow: Flow, side: Side, literals: Mapping[str, int]) -> ast.expr | None:
@@ -54,7 +68,7 @@ def _as_expression(flow: Flow, side: Side, literals: Mapping[str, int]) -> ast.e
         if len(unparse(result)) > _LONGEST:
             return None
     result = _Inline({name: ast.Constant(value) for name, value in literals.items()}).visit(result)
-    return ast.fix_missing_locations(result)
+    return ast.fix_missing_locations(_Picked().visit(result))
 
 
 def _as_function(flow: Flow, side: Side, names: list[str], literals: Mapping[str, int], entry: str) -> str:
@@ -84,4 +98,16 @@ class _Inline(ast.NodeTransformer):
         own = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
         inner = {name: value for name, value in self._values.items() if name not in own}
         node.body = _Inline(inner).visit(node.body)
+        return node
+
+
+class _Picked(ast.NodeTransformer):
+    """`(M, N)[-1]` becomes `N`."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        index = evaluate(node.slice, {})
+        if isinstance(node.value, (ast.Tuple, ast.List)) and isinstance(index, int):
+            if -len(node.value.elts) <= index < len(node.value.elts):
+                return node.value.elts[index]
         return node

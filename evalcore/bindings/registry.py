@@ -27,10 +27,12 @@ def bind(
     """
     found, refusals = _declared(path, text, read)
     hosts: HostMap | None = None
+    source: Source | None = None
     if not path.endswith(CUDA_SUFFIXES):
-        source = parse(path, text)
-        if isinstance(source, Refusal):
-            return found or source
+        parsed = parse(path, text)
+        if isinstance(parsed, Refusal):
+            return found or parsed
+        source = parsed
         hosts = host_map(source.tree)
         found += _recognised(source, read, hosts)
         names = list(hosts.kernels)
@@ -45,7 +47,8 @@ def bind(
         return refusals[0]
     if not names:
         return Refusal(code="no_kernel", message="there is no kernel in this file", remedy="Open a file with a kernel.")
-    return no_reference(wanted or ", ".join(names[:3]))
+    why = tutorial.why_not(source, hosts) if source is not None and hosts is not None else ""
+    return no_reference(wanted or ", ".join(names[:3]), why)
 
 
 def _declared(path: str, text: str, read: Reader) -> tuple[list[Binding], list[Refusal]]:

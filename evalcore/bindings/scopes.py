@@ -135,9 +135,9 @@ def _defaults(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Joint:
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     found: Joint = {}
-    for argument, value in zip(reversed(positional), reversed(arguments.defaults)):
+    for argument, value in zip(reversed(positional), reversed(arguments.defaults), strict=False):
         found[argument.arg] = value
-    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults):
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=False):
         if default is not None:
             found[argument.arg] = default
     return found
@@ -177,11 +177,12 @@ def _loop_choices(target: ast.expr, values: ast.expr) -> list[Joint]:
 
 def _unpack(target: ast.expr, value: ast.expr) -> Joint:
     if isinstance(target, ast.Name):
-        return {target.id: value}
+        known = evaluate(value, {})
+        return {target.id: ast.Constant(known) if is_size(known) else value}
     if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
         if len(target.elts) == len(value.elts):
             found: Joint = {}
-            for each, node in zip(target.elts, value.elts):
+            for each, node in zip(target.elts, value.elts, strict=False):
                 found.update(_unpack(each, node))
             return found
     return {}
@@ -194,7 +195,7 @@ def _call_sites(function: ast.FunctionDef | ast.AsyncFunctionDef, tree: ast.Modu
     for call, loops in _calls(tree.body, function.name, ()):
         if any(isinstance(each, ast.Starred) for each in call.args):
             continue
-        joint: Joint = dict(zip(parameters, call.args))
+        joint: Joint = dict(zip(parameters, call.args, strict=False))
         joint.update({word.arg: word.value for word in call.keywords if word.arg})
         axes = [choices for loop in loops if (choices := _loop_choices(loop.target, loop.iter))]
         for choice in itertools.islice(itertools.product(*axes), _MOST_JOINTS):
@@ -307,7 +308,7 @@ class _Collector:
     def _statement(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.If):
             self._branch(statement)
-        elif isinstance(statement, (ast.With, ast.AsyncWith)) or isinstance(statement, ast.Try):
+        elif isinstance(statement, (ast.With, ast.AsyncWith, ast.Try)):
             self._before(statement.body, None)
         elif isinstance(statement, (ast.Return, ast.Raise, ast.Continue, ast.Break)) or _skips(statement):
             raise _Dead
@@ -342,7 +343,7 @@ class _Collector:
         """Module-level `layer_norm = LayerNorm.apply` and compiled modules: they are in the module already."""
         value = getattr(statement, "value", None)
         mentioned = self._hosts.mentions.get(name)
-        if name not in self._hosts.mentions and name not in self._hosts.natives:
+        if isinstance(value, ast.Lambda) or (name not in self._hosts.mentions and name not in self._hosts.natives):
             return False
         return value is not None and mentioned == loads(value)
 
@@ -361,7 +362,7 @@ def split_tuple(statement: ast.stmt, names: dict[str, Any]) -> list[ast.stmt]:
         known = [evaluate(each, names) for each in value.elts]
         simple = all(isinstance(each, ast.Name) for each in target.elts)
         if simple and all(each is not UNKNOWN for each in known):
-            return [_fixed(ast.Assign([left], right)) for left, right in zip(target.elts, value.elts)]
+            return [_fixed(ast.Assign([left], right)) for left, right in zip(target.elts, value.elts, strict=False)]
     return [statement]
 
 

@@ -71,7 +71,7 @@ def name_sizes(statements: list[ast.stmt], hints: Mapping[str, list[str]], taken
             new.setdefault(name, slot.node.value)
             slot.holder[slot.index] = ast.copy_location(ast.Name(name, ast.Load()), slot.node)
     head = [ast.parse(f"{name} = {value}").body[0] for name, value in new.items() if name not in named]
-    constants = {**{name: value for name, value in named.items()}, **new}
+    constants = {**dict(named.items()), **new}
     dims = _dims(slots)
     ordered = _by_use(constants, dims)
     return Sizes([*head, *owned], ordered, dims, _batch_like(ordered, dims))
@@ -246,15 +246,15 @@ def wrapper_hints(call: ast.expr, hosts: HostMap) -> dict[str, list[str]]:
         function = hosts.functions.get(each.func.id) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) else None
         if function is None or not isinstance(each, ast.Call):
             continue
-        inside = _unpacked_shapes(function)
+        inside = unpacked_shapes(function)
         parameters = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
-        for parameter, value in zip(parameters, each.args):
+        for parameter, value in zip(parameters, each.args, strict=False):
             if isinstance(value, ast.Name) and parameter in inside:
                 found[value.id] = inside[parameter]
     return found
 
 
-def _unpacked_shapes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, list[str]]:
+def unpacked_shapes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for statement in ast.walk(function):
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from evalcore.bindings.binding import dotted, loads, stores, unparse
-from evalcore.bindings.calls import HostMap
+from evalcore.bindings.calls import HostMap, draws_itself
 from evalcore.bindings.constants import assigned, evaluate, is_size
 
 _FRESH = {
     "empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "new_empty", "new_zeros",
     "new_ones", "new_full", "empty_strided",
 }  # fmt: skip
-_RANDOM = {
-    "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "normal", "randperm", "bernoulli", "normal_",
-    "uniform_", "random_", "multinomial", "bernoulli_", "exponential_", "make_tensor", "standard_normal", "random",
-}  # fmt: skip
+_MAKING = {"tensor", "arange", "linspace", "eye", "from_numpy", "load", "as_tensor", "cat", "stack", "tril", "triu"}
 _META = {
     "shape", "dtype", "device", "ndim", "size", "stride", "numel", "dim", "element_size", "nelement", "is_contiguous",
     "itemsize",
@@ -71,6 +69,7 @@ class Flow:
 
     def __init__(self, statements: list[ast.stmt], hosts: HostMap, module_names: Iterable[str]) -> None:
         self.statements = statements
+        """In order; module-level ones are the module's own nodes, by which `is_environment` knows them."""
         self._hosts = hosts
         self._module = frozenset(module_names) | _BUILTINS | {"__file__", "__name__"}
         self._binds = [stores(each) for each in statements]
@@ -106,7 +105,8 @@ class Flow:
 
     def _written(self, statement: ast.Expr, index: int) -> set[str]:
         """Variables that a bare launch fills: those freshly allocated, or all its tensors where none is."""
-        names = {each.id for each in ast.walk(statement) if isinstance(each, ast.Name)} - self._module
+        names = {each.id for each in ast.walk(statement) if isinstance(each, ast.Name)}
+        names = {name for name in names if self.version(name, index) >= 0}
         fresh = {name for name in names if self._is_fresh(self.version(name, index))}
         return fresh or {name for name in names if not self.is_plain(self.version(name, index))}
 
@@ -171,41 +171,95 @@ class Flow:
         return name is not None and is_size(evaluate(value, {}))
 
     def is_random(self, index: int) -> bool:
-        """Whether a statement draws data."""
-        calls = (each for each in ast.walk(self.statements[index]) if isinstance(each, ast.Call))
-        return any(_last_name(call.func) in _RANDOM for call in calls)
+        """Whether a statement draws data, itself or through a function of the file."""
+        statement = self.statements[index]
+        called = {name for name in loads(statement) if self.version(name, index) < 0}
+        return draws_itself(statement) or bool(called & self._hosts.draws)
+
+    def is_environment(self, index: int) -> bool:
+        """Whether a version is a module's own setting (`DEVICE = ...`): both programs find it in the module itself."""
+        name, value = assigned(self.statements[index])
+        if name is None or value is None or id(self.statements[index]) not in self._hosts.settings:
+            return False
+        calls = {_last_name(each.func) for each in ast.walk(value) if isinstance(each, ast.Call)}
+        if calls & (_FRESH | _MAKING) or self.is_random(index):
+            return False
+        inner = [self.version(each, index) for each in loads(value)]
+        return all(each < 0 or self.is_plain(each) or self.is_environment(each) for each in inner)
 
     def is_candidate(self, expression: ast.expr) -> bool:
         """Whether an expression at the end of the list depends on a kernel's work."""
         end = len(self.statements)
         return bool(self._reach(expression, end)) or any(self._from_candidate(name, end) for name in loads(expression))
 
-    def split(self, got: ast.expr, want: ast.expr) -> Split | None:
-        """Inputs, reference and candidate of a comparison; None where the two cannot be told apart or cut loose."""
-        if self.is_candidate(want) or not self.is_candidate(got):
-            return None
-        candidate = self._candidate(got)
+    def split(self, got: ast.expr, want: ast.expr) -> Split | str:
+        """Inputs, reference and candidate of a comparison, or why the two cannot be told apart or cut loose."""
+        if not self.is_candidate(got):
+            return "neither side runs a kernel of this file"
+        if self.is_candidate(want):
+            return "both sides run kernels of this file"
+        candidate = self._candidate(got, want)
         reference = self._reference(want, set(candidate.inputs))
         inputs = list(dict.fromkeys([*candidate.inputs, *reference.inputs]))
         if len({name for name, _version in inputs}) != len(inputs):
-            return None
+            return "an input is changed between the two sides"
+        if set(reference.inputs) - set(candidate.inputs) and not self._computes(reference):
+            return "the wanted value is made together with the inputs"
+        for name, index in inputs:
+            if self._is_container(name, index):
+                return f"the input {name} is no tensor"
         statements = self._closure(inputs)
-        if statements is None or set(statements) & self._tainted:
-            return None
-        if not self._known([*candidate.statements, *reference.statements, *statements], (got, want)):
-            return None
+        if set(statements) & self._tainted:
+            return "an input comes out of a kernel"
+        unknown = self._unknown([*candidate.statements, *reference.statements, *statements], (got, want))
+        if unknown:
+            return f"{unknown} is not known at this place"
         kernels = self._reach(got, len(self.statements)).union(
             *(self._reach(self.statements[index], index) for index in candidate.statements)
         )
         return Split(candidate, reference, inputs, statements, kernels, self._backward(candidate, got))
 
-    def _candidate(self, got: ast.expr) -> Side:
+    def _computes(self, side: Side) -> bool:
+        """Whether a side does more than hand a value on."""
+        nodes: list[ast.AST] = [side.result]
+        nodes += [self.statements[index] for index in side.statements if not self.is_plain(index)]
+        return any(isinstance(each, (ast.Call, ast.BinOp, ast.Compare)) for node in nodes for each in ast.walk(node))
+
+    def _is_container(self, name: str, index: int) -> bool:
+        """Lists of tensors, dicts and torch.nn modules cannot be handed to two processes as they are."""
+        for statement in self.statements[: index + 1]:
+            target, value = assigned(statement)
+            if target != name or value is None:
+                continue
+            if isinstance(value, (ast.List, ast.ListComp, ast.Dict, ast.DictComp)):
+                return True
+            calls = [each for each in ast.walk(value) if isinstance(each, ast.Call)]
+            if any(re.match(r"(?:torch\.)?nn\.[A-Z]", dotted(call.func)) for call in calls):
+                return True
+        return False
+
+    def _candidate(self, got: ast.expr, want: ast.expr) -> Side:
+        end = len(self.statements)
+        wanted = {(name, self.version(name, end)) for name in loads(want)}
+        held: set[int] = set()
+
         def inside(name: str, index: int, launched: bool) -> bool:
             if index in self._tainted:
                 return True
-            return (self.is_plain(index) and not self.is_size(index)) or (launched and self._is_fresh(index))
+            plain = self.is_plain(index) and not self.is_size(index) and index not in held
+            return plain or (launched and self._is_fresh(index))
 
-        return self._side(got, inside)
+        side = self._side(got, inside)
+        if wanted & set(side.inputs):
+            # `n = y_torch.numel()` must not carry the wanted value into the candidate: n itself is given to it
+            held = {
+                index
+                for index in side.statements
+                if index not in self._tainted
+                and {(name, self.version(name, index)) for name in loads(self.statements[index])} & wanted
+            }
+            side = self._side(got, inside)
+        return side
 
     def _reference(self, want: ast.expr, given: set[Ref]) -> Side:
         def inside(name: str, index: int, launched: bool) -> bool:
@@ -224,6 +278,8 @@ class Flow:
             if index < 0 or (name, index) in seen:
                 continue
             seen.add((name, index))
+            if not self.is_plain(index) and self.is_environment(index):
+                continue
             if not inside(name, index, launched):
                 side.inputs.append((name, index))
                 continue
@@ -241,7 +297,7 @@ class Flow:
             found.append((name, self.version(name, index), index in self._outputs))
         return found
 
-    def _closure(self, inputs: list[Ref]) -> list[int] | None:
+    def _closure(self, inputs: list[Ref]) -> list[int]:
         """Statements that make the inputs, in order."""
         found: set[int] = set()
         pending = list(inputs)
@@ -255,8 +311,8 @@ class Flow:
             pending += [(name, index) for name, index, _launched in self._needs(*ref)]
         return sorted(found)
 
-    def _known(self, indices: list[int], ends: tuple[ast.expr, ...]) -> bool:
-        """Whether every name that is read is bound before, or is the module's or Python's own."""
+    def _unknown(self, indices: list[int], ends: tuple[ast.expr, ...]) -> str:
+        """A name that is read but neither bound before nor the module's or Python's own; '' where there is none."""
         nodes: list[tuple[ast.AST, int]] = [(self.statements[index], index) for index in indices]
         nodes += [(node, len(self.statements)) for node in ends]
         for node, index in nodes:
@@ -264,8 +320,8 @@ class Flow:
             own |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
             for name in loads(node) - own:
                 if self.version(name, index) < 0 and name not in self._module:
-                    return False
-        return True
+                    return name
+        return ""
 
     def _backward(self, candidate: Side, got: ast.expr) -> bool:
         """Whether the file also takes gradients of the candidate's result."""

@@ -78,7 +78,7 @@ def _read(sweep: Sweep, table: ast.Call, constants: Mapping[str, Any]) -> None:
     for value in values:
         point = list(value) if isinstance(value, (list, tuple)) else [value] * len(names)
         if len(point) == len(names):
-            setting = {**defaults, **fixed, **dict(zip(names, point))}
+            setting = {**defaults, **fixed, **dict(zip(names, point, strict=False))}
             if setting not in sweep.settings:
                 sweep.settings.append(setting)
 
@@ -87,7 +87,7 @@ def _defaults(function: ast.FunctionDef, constants: Mapping[str, Any]) -> dict[s
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args]
     found = {}
-    for argument, node in zip(reversed(positional), reversed(arguments.defaults)):
+    for argument, node in zip(reversed(positional), reversed(arguments.defaults), strict=False):
         value = evaluate(node, constants)
         if value is not UNKNOWN:
             found[argument.arg] = value
@@ -114,7 +114,7 @@ def sweep_settings(sweep: Sweep, dims: Mapping[str, list[str]], constants: Mappi
         theirs = sweep.dims.get(variable, [])
         if len(theirs) != len(words):
             continue
-        for mine, other in zip(words, theirs):
+        for mine, other in zip(words, theirs, strict=False):
             if mine in constants and other != "?" and mapping.setdefault(mine, other) != other:
                 return []
     swept = {name for setting in sweep.settings for name in setting}

@@ -8,11 +8,11 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from evalcore.bindings.binding import Binding, Reader, Source, dotted, loads, stores, unparse
+from evalcore.bindings.binding import Binding, Reader, Source, dotted, stores, unparse
 from evalcore.bindings.calls import HostMap, flat_module
 from evalcore.bindings.compares import Compare, find_compares
 from evalcore.bindings.constants import assigned, module_constants
-from evalcore.bindings.programs import make_program
+from evalcore.bindings.programs import make_program, write
 from evalcore.bindings.root import project_root
 from evalcore.bindings.scopes import Scope, scope_of
 from evalcore.bindings.sizes import Sizes, make_cases, name_sizes, wrapper_hints
@@ -41,7 +41,7 @@ def bind_tutorial(source: Source, read: Reader, hosts: HostMap, *, format: str =
     """A binding for each comparison of a kernel's work with something else, in file order; then for benchmarks."""
     if not hosts.kernels:
         return []
-    names = frozenset().union(*(stores(each) for each in flat_module(source.tree.body)), frozenset())
+    names = _module_names(source)
     sweeps = find_sweeps(source.tree, hosts, module_constants(source.tree.body))
     file = _File(source, hosts, names, sweeps, project_root(source.path, read), format)
     found: list[Binding] = []
@@ -57,6 +57,27 @@ def bind_tutorial(source: Source, read: Reader, hosts: HostMap, *, format: str =
         if binding is not None and not set(binding.kernels) <= bound:
             found.append(binding)
     return found
+
+
+def why_not(source: Source, hosts: HostMap) -> str:
+    """Why the first comparison that runs a kernel could not be used, for a person; '' where there is none."""
+    names = _module_names(source)
+    for compare in find_compares(source.tree)[:_MOST_COMPARES]:
+        scope = scope_of(compare.path, source.tree, hosts)
+        flow = Flow(scope.statements, hosts, names) if scope is not None else None
+        if flow is None or not (flow.is_candidate(compare.left) or flow.is_candidate(compare.right)):
+            continue
+        got, want = compare.left, compare.right
+        if not flow.is_candidate(got):
+            got, want = want, got
+        split = flow.split(got, want)
+        if isinstance(split, str):
+            return f"{compare.form} in line {compare.line} cannot be used: {split}"
+    return ""
+
+
+def _module_names(source: Source) -> frozenset[str]:
+    return frozenset().union(*(stores(each) for each in flat_module(source.tree.body)), frozenset())
 
 
 def bind_triton(source: Source, read: Reader, hosts: HostMap) -> list[Binding]:
@@ -81,7 +102,7 @@ def _bind_compare(file: _File, compare: Compare) -> Binding | None:
     flow = Flow(scope.statements, file.hosts, file.module_names)
     for got, want in ((compare.left, compare.right), (compare.right, compare.left)):
         split = flow.split(got, want)
-        if split is not None and split.kernels:
+        if isinstance(split, Split) and split.kernels:
             return _binding(file, compare, scope, flow, split)
     return None
 
@@ -93,8 +114,9 @@ def _binding(file: _File, compare: Compare, scope: Scope, flow: Flow, split: Spl
     hints = {**(wrapper_hints(call, file.hosts) if call else {}), **sweep_hints(file.sweeps)}
     sizes = name_sizes(statements, hints, file.module_names | _local_names(flow))
     literals = _literals(flow, split, sizes)
-    names = [name for name, _version in split.inputs if name not in literals]
-    names += [name for name in _sizes_needed(flow, split, sizes) if name not in names]
+    reference, candidate = write(flow, split.reference, literals), write(flow, split.candidate, literals)
+    used = candidate.used | reference.used
+    names = [name for name, _version in split.inputs if name not in literals and name in used]
     settings = list(scope.sizes)
     for sweep in file.sweeps:
         if _mentions_reference(sweep, flow, split):
@@ -104,8 +126,8 @@ def _binding(file: _File, compare: Compare, scope: Scope, flow: Flow, split: Spl
     problem = Problem(
         id=f"{file.source.name}::{wrapper}",
         format=file.format,
-        reference=make_program(file.source, flow, split.reference, names, literals, "odyssey_reference"),
-        candidate=make_program(file.source, flow, split.candidate, names, literals, "odyssey_candidate"),
+        reference=make_program(file.source, flow, reference, names, literals, "odyssey_reference"),
+        candidate=make_program(file.source, flow, candidate, names, literals, "odyssey_candidate"),
         inputs=Inputs(
             kind=InputsKind.STATEMENTS,
             statements=sizes.text,
@@ -164,21 +186,13 @@ def _literals(flow: Flow, split: Split, sizes: Sizes) -> dict[str, int]:
     return found
 
 
-def _sizes_needed(flow: Flow, split: Split, sizes: Sizes) -> list[str]:
-    """Size constants that the two programs read themselves."""
-    read: set[str] = set()
-    for side in (split.candidate, split.reference):
-        read |= loads(side.result).union(*(loads(flow.statements[index]) for index in side.statements), set())
-    return [name for name in sizes.constants if name in read]
-
-
 def _mentions_reference(sweep: Sweep, flow: Flow, split: Split) -> bool:
     """Whether the benchmark also runs the reference: only then are its sizes fit for judging by it."""
     side = split.reference
     nodes = [side.result, *(flow.statements[index] for index in side.statements)]
     callees = {dotted(each.func) for node in nodes for each in ast.walk(node) if isinstance(each, ast.Call)} - {""}
     inside = {dotted(each.func) for each in ast.walk(sweep.function) if isinstance(each, ast.Call)}
-    if len(side.statements) > 3:
+    if sum(not flow.is_plain(index) for index in side.statements) > 3:
         return False
     if callees:
         return bool(callees & inside)
@@ -202,7 +216,7 @@ def _notes(compare: Compare, cases: tuple, evidence: str) -> tuple[str, ...]:
 
 def _bind_sweep(file: _File, sweep: Sweep) -> Binding | None:
     """Two callables that one `perf_report` times: the one that reaches a kernel against the one that does not."""
-    timed = [each for each in _timed(sweep.function)]
+    timed = list(_timed(sweep.function))
     got = next((pair for pair in timed if file.hosts.reach(pair[0])), None)
     want = next((pair for pair in timed if not file.hosts.reach(pair[0])), None)
     if got is None or want is None or not sweep.settings:
@@ -233,4 +247,4 @@ def _bind_timed(file: _File, compare: Compare, sweep: Sweep) -> Binding | None:
         return None
     flow = Flow(scope.statements, file.hosts, file.module_names)
     split = flow.split(compare.left, compare.right)
-    return _binding(file, compare, scope, flow, split) if split is not None and split.kernels else None
+    return _binding(file, compare, scope, flow, split) if isinstance(split, Split) and split.kernels else None

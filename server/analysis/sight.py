@@ -128,7 +128,7 @@ class Sight:
     def _grid(self, facts: LaunchFacts, scope: Scope, launch: LaunchView) -> tuple[Number | None, ...]:
         function = facts.node.child_by_field_name("function")
         node = function.child_by_field_name("subscript") if function is not None and function.type == "subscript" else None
-        extra = [each for each in function.named_children[2:]] if function is not None else []
+        extra = list(function.named_children[2:]) if function is not None else []
         if node is not None and extra:
             return tuple(self._as_number(self._value(each, scope, 0, launch)) for each in (node, *extra))
         for _step in range(4):
@@ -187,9 +187,8 @@ class Sight:
         bound = _last(scope.bindings.get(name, []), node.start_byte) if scope.function is not None else None
         if bound is not None:
             return self._bound(bound, name, scope, depth)
-        if scope.function is not None:
-            if any(each.name == name for each in scope.function.params):
-                return self._parameter(scope.function, name, depth)
+        if scope.function is not None and any(each.name == name for each in scope.function.params):
+            return self._parameter(scope.function, name, depth)
         everywhere = self._module.bindings.get(name)
         if everywhere:
             best: Value = None
