@@ -139,8 +139,13 @@ step('the panel opens beside the editor with more columns, and both survive a re
   await beside.locator('.row').first().waitFor();
   await beside.locator('[data-column=device] button').click();
   await beside.locator('[data-column=device][aria-sort=descending]').waitFor();
+  await beside.locator('.row').first().click();
+  await beside.locator('.card table').waitFor();
+  await shot(d, 'beside-dark');
   await d.reload();
   const again = await d.panel('beside');
   await again.locator('[data-column=device][aria-sort=descending]').waitFor();
   await again.locator('.row').first().waitFor();
+  await d.command('View: Close All Editors');
+  await d.openFile('softmax.py');
 });
