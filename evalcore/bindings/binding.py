@@ -1,4 +1,4 @@
-"""Owns what a binding is, and a text read by syntax (Source). Never imports or runs a person's code, never reads a file.
+"""Owns what a binding is, and a text read by syntax (Source). Never imports or runs a person's code, reads no file.
 
 Everything in `evalcore.bindings` works on text that it was given; siblings come through the `read` callable.
 """
@@ -52,7 +52,9 @@ def parse(path: str, text: str) -> Source | Refusal:
         return Source(path, text, ast.parse(text.removeprefix("\ufeff")))
     except SyntaxError as error:
         where = f"line {error.lineno}: {error.msg}" if error.lineno else str(error.msg)
-        return Refusal(code="syntax_error", message=f"not Python yet ({where})", remedy="Finish the line and save again.")
+        return Refusal(
+            code="syntax_error", message=f"not Python yet ({where})", remedy="Finish the line and save again."
+        )
     except (ValueError, RecursionError, MemoryError) as error:
         return Refusal(code="unreadable", message=f"cannot be read as Python: {error}", remedy="Save it as UTF-8 text.")
 

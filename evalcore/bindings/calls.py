@@ -198,7 +198,7 @@ def is_definition(value: ast.expr) -> bool:
     return isinstance(value, ast.Subscript) and bool(dotted(value.value))
 
 
-def native_kernels(value: ast.expr, strings: dict[str, str]) -> tuple[str, ...] | None:
+def native_kernels(value: ast.AST, strings: dict[str, str]) -> tuple[str, ...] | None:
     """Names of __global__ functions in the CUDA text of a load_inline, RawKernel or _compile_kernel call, else None."""
     if not isinstance(value, ast.Call):
         return None
@@ -228,7 +228,7 @@ def global_names(text: str) -> list[str]:
 
 
 def string_value(node: ast.expr, strings: dict[str, str]) -> str:
-    """The text behind a string expression: a literal, a module-level name, concatenation, a list, an f-string's parts."""
+    """The text behind a string expression: a literal, a module-level name, a concatenation, a list, an f-string."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.Name):
@@ -258,8 +258,9 @@ def _loose_natives(found: HostMap, tree: ast.Module, strings: dict[str, str]) ->
     """CUDA modules that are built inside a function or a class: their kernels belong to whoever mentions them."""
     for owner in (*found.functions.values(), *found.classes.values()):
         for each in ast.walk(owner):
-            native = native_kernels(each, strings) if isinstance(each, ast.Call) else None
-            for kernel in native or ():
+            if not isinstance(each, ast.Call):
+                continue
+            for kernel in native_kernels(each, strings) or ():
                 found.kernels.setdefault(kernel, Kernel(kernel, each.lineno, "cuda"))
                 found.mentions[owner.name].add(kernel)
                 found.mentions.setdefault(kernel, set())

@@ -1,7 +1,7 @@
 """Owns the comment format: `# odyssey: reference=... inputs=...` in Python, `// odyssey: ...` in CUDA. Runs nothing.
 
-Keys: reference, inputs, candidate, kernel, tolerance, sizes, backward; for CUDA also grid, block, args, outputs, shared,
-options. Adjacent lines belong together; several blocks in one file are several problems.
+Keys: reference, inputs, candidate, kernel, tolerance, sizes, backward; for CUDA also grid, block, args, outputs,
+shared, options. Adjacent lines belong together; several blocks in one file are several problems.
 """
 
 from __future__ import annotations

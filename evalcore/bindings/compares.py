@@ -11,8 +11,8 @@ from evalcore.bindings.constants import UNKNOWN, evaluate
 
 _PAIR_CALLS = {
     "allclose", "assert_close", "assert_allclose", "assert_almost_equal", "assert_verbose_allclose", "isclose", "equal",
-    "assert_equal", "assert_array_equal", "assert_array_almost_equal", "dist", "l1_loss", "mse_loss", "cosine_similarity",
-    "calc_diff", "calculate_error", "check_close", "assert_similar",
+    "assert_equal", "assert_array_equal", "assert_array_almost_equal", "dist", "l1_loss", "mse_loss",
+    "cosine_similarity", "calc_diff", "calculate_error", "check_close", "assert_similar",
 }  # fmt: skip
 _REDUCING = {"abs", "norm", "max", "amax", "sum", "mean"}
 _STRIPPED = {"cpu", "detach", "numpy", "item", "clone", "contiguous"}
@@ -70,7 +70,9 @@ def _own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
     """Expression nodes of a statement itself, not of statements inside it, nor of a definition's decorators."""
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return
-    pending: list[ast.AST] = [child for child in ast.iter_child_nodes(statement) if isinstance(child, (ast.expr, ast.withitem))]
+    pending: list[ast.AST] = [
+        child for child in ast.iter_child_nodes(statement) if isinstance(child, (ast.expr, ast.withitem))
+    ]
     while pending:
         node = pending.pop(0)
         yield node
@@ -98,14 +100,24 @@ def _two_sides(node: ast.Call, last: str) -> tuple[ast.expr, ast.expr] | None:
     if len(node.args) >= 2:
         return node.args[0], node.args[1]
     words = {word.arg: word.value for word in node.keywords}
-    for first, second in (("actual", "expected"), ("input", "other"), ("got", "want"), ("x", "y"), ("desired", "actual")):
+    for first, second in (
+        ("actual", "expected"),
+        ("input", "other"),
+        ("got", "want"),
+        ("x", "y"),
+        ("desired", "actual"),
+    ):
         if first in words and second in words:
             return words[first], words[second]
     if len(node.args) == 1:
         other = words.get("expected") or words.get("other")
         if other is not None:
             return node.args[0], other
-        if isinstance(node.func, ast.Attribute) and last in {"allclose", "equal", "isclose"} and not _is_module(node.func):
+        if (
+            isinstance(node.func, ast.Attribute)
+            and last in {"allclose", "equal", "isclose"}
+            and not _is_module(node.func)
+        ):
             return node.func.value, node.args[0]
     return None
 

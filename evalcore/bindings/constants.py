@@ -123,7 +123,9 @@ def _binary(node: ast.BinOp, names: Mapping[str, Any]) -> Any:
         return left**right if abs(left) <= 1 << 20 and abs(right) <= 62 else UNKNOWN
     if isinstance(node.op, (ast.LShift, ast.RShift)) and not 0 <= right <= 62:
         return UNKNOWN
-    if isinstance(node.op, ast.Mult) and (isinstance(left, (list, tuple, str)) or isinstance(right, (list, tuple, str))):
+    if isinstance(node.op, ast.Mult) and (
+        isinstance(left, (list, tuple, str)) or isinstance(right, (list, tuple, str))
+    ):
         length = len(left) * right if isinstance(left, (list, tuple, str)) else len(right) * left
         if length > _LONGEST:
             return UNKNOWN

@@ -171,9 +171,7 @@ def _function_inputs(found: _Setting, name: str) -> Inputs:
             batch_like=batch,
         )
     init = "get_init_inputs" if "get_init_inputs" in found.hosts.functions else None
-    return Inputs(
-        kind=InputsKind.GET_INPUTS, function=name, init_function=init, constants=constants, batch_like=batch
-    )
+    return Inputs(kind=InputsKind.GET_INPUTS, function=name, init_function=init, constants=constants, batch_like=batch)
 
 
 def _unpacked(function: str, names: list[str], *, keyed: bool) -> str:
@@ -190,7 +188,11 @@ def returned_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str
         if isinstance(node, ast.Return) and isinstance(node.value, ast.Dict):
             keys = [key.value for key in node.value.keys if isinstance(key, ast.Constant)]
             return [key for key in keys if isinstance(key, str)]
-        if isinstance(node, ast.Return) and isinstance(node.value, ast.Call) and getattr(node.value.func, "id", "") == "dict":
+        if (
+            isinstance(node, ast.Return)
+            and isinstance(node.value, ast.Call)
+            and getattr(node.value.func, "id", "") == "dict"
+        ):
             return [word.arg for word in node.value.keywords if word.arg]
     return []
 
@@ -210,7 +212,9 @@ def _written_inputs(found: _Setting, text: str) -> Inputs | Refusal:
     try:
         call = ast.parse(f"f({text})", mode="eval").body
     except SyntaxError as error:
-        return _misfit(found.declared, f"has inputs that are not Python ({error.msg})", "Write `inputs=x=torch.randn(8, 8)`.")
+        return _misfit(
+            found.declared, f"has inputs that are not Python ({error.msg})", "Write `inputs=x=torch.randn(8, 8)`."
+        )
     assert isinstance(call, ast.Call)
     known = _parameters(found)
     names = [known[index] if index < len(known) else f"x{index}" for index in range(len(call.args))]
@@ -265,7 +269,7 @@ def _called(word: str, names: list[str]) -> str:
 
 
 def _candidate(found: _Setting) -> tuple[Program, tuple[str, ...], str] | Refusal:
-    """The candidate in a Python file: the named function, class or expression, else the wrapper of the kernel nearby."""
+    """The candidate in a Python file: the named function, class or expression, else the nearby kernel's wrapper."""
     own = parse(found.path, found.text)
     if isinstance(own, Refusal):
         return own
@@ -279,7 +283,9 @@ def _candidate(found: _Setting) -> tuple[Program, tuple[str, ...], str] | Refusa
     elif not word.isidentifier():
         kind, entry, call = ProgramKind.EXPRESSION, "", word
         if not found.names:
-            return _misfit(found.declared, "has a candidate expression but unnamed inputs", "Name them: `inputs=x=...`.")
+            return _misfit(
+                found.declared, "has a candidate expression but unnamed inputs", "Name them: `inputs=x=...`."
+            )
     node = _expression(word)
     reached = hosts.reach_names(loads(node)) if node is not None else set()
     if word.isidentifier() and word not in hosts.functions and word not in hosts.classes and word not in hosts.mentions:

@@ -1,4 +1,4 @@
-"""Owns the KernelBench format: class Model with get_inputs as reference, class ModelNew as candidate. Never runs either.
+"""Owns the KernelBench format: class Model with get_inputs as reference, ModelNew as candidate. Never runs either.
 
 The pair stands in one file, or the candidate's file has a sibling by name, by import, or named in a comment.
 """
@@ -84,7 +84,7 @@ def _normal(path: PurePath) -> str:
 
 
 def _stems(stem: str) -> list[str]:
-    """'model_new_ex_add_triton' -> 'model_ex_add', 'model_ex_add_triton', ...: the name without what marks an answer."""
+    """'model_new_ex_add_triton' -> 'model_ex_add', ...: the name without what marks an answer."""
     found = []
     current = stem
     changed = True
@@ -111,9 +111,7 @@ def _imported_model(tree: ast.Module) -> list[str]:
     return found
 
 
-def _binding(
-    source: Source, reference: Source, read: Reader, hosts: HostMap, evidence: str, line: int
-) -> Binding:
+def _binding(source: Source, reference: Source, read: Reader, hosts: HostMap, evidence: str, line: int) -> Binding:
     kernels = hosts.reach_names({"ModelNew"}) or set(hosts.kernels)
     constants, batch = size_constants(reference)
     init = _has_function(reference, "get_init_inputs")
@@ -135,9 +133,7 @@ def _binding(
         reference_line=_line_of(reference, "Model"),
         notes=(evidence,),
     )
-    return Binding(
-        problem=problem, kernels=hosts.in_order(kernels), wrapper="ModelNew", evidence=evidence, line=line
-    )
+    return Binding(problem=problem, kernels=hosts.in_order(kernels), wrapper="ModelNew", evidence=evidence, line=line)
 
 
 def _case_name(constants: tuple[tuple[str, int], ...]) -> str:
@@ -202,4 +198,3 @@ def _used_by(tree: ast.Module, function: str) -> set[str]:
 
 def _used_by_classes(tree: ast.Module) -> set[str]:
     return set().union(*(loads(node) for node in tree.body if isinstance(node, ast.ClassDef)), set())
-

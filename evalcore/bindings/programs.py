@@ -107,7 +107,5 @@ class _Picked(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
         index = evaluate(node.slice, {})
-        if isinstance(node.value, (ast.Tuple, ast.List)) and isinstance(index, int):
-            if -len(node.value.elts) <= index < len(node.value.elts):
-                return node.value.elts[index]
-        return node
+        items = node.value.elts if isinstance(node.value, (ast.Tuple, ast.List)) else []
+        return items[index] if isinstance(index, int) and -len(items) <= index < len(items) else node

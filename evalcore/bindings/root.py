@@ -1,4 +1,4 @@
-"""Owns finding the folder that a person's Python would import from. Never lists a folder; asks `read` for marker files."""
+"""Owns finding the folder that a person's Python would import from. Lists no folder; asks `read` for marker files."""
 
 from __future__ import annotations
 

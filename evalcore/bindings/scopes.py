@@ -145,7 +145,11 @@ def _defaults(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Joint:
 
 def _parametrized(decorator: ast.expr) -> list[Joint]:
     """Choices of one `@pytest.mark.parametrize(names, values)`."""
-    if not isinstance(decorator, ast.Call) or not dotted(decorator.func).endswith("parametrize") or len(decorator.args) < 2:
+    if (
+        not isinstance(decorator, ast.Call)
+        or not dotted(decorator.func).endswith("parametrize")
+        or len(decorator.args) < 2
+    ):
         return []
     names = evaluate(decorator.args[0], {})
     if isinstance(names, str):
@@ -179,13 +183,13 @@ def _unpack(target: ast.expr, value: ast.expr) -> Joint:
     if isinstance(target, ast.Name):
         known = evaluate(value, {})
         return {target.id: ast.Constant(known) if is_size(known) else value}
-    if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
-        if len(target.elts) == len(value.elts):
-            found: Joint = {}
-            for each, node in zip(target.elts, value.elts, strict=False):
-                found.update(_unpack(each, node))
-            return found
-    return {}
+    if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(value, (ast.Tuple, ast.List)):
+        return {}
+    found: Joint = {}
+    if len(target.elts) == len(value.elts):
+        for each, node in zip(target.elts, value.elts, strict=False):
+            found.update(_unpack(each, node))
+    return found
 
 
 def _call_sites(function: ast.FunctionDef | ast.AsyncFunctionDef, tree: ast.Module) -> list[Joint]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalcore.bindings.binding import loads, unparse
@@ -68,7 +68,7 @@ def name_sizes(statements: list[ast.stmt], hints: Mapping[str, list[str]], taken
     for slot in slots:
         name = chosen.get((slot.variable, slot.position))
         if name is not None and isinstance(slot.node, ast.Constant):
-            new.setdefault(name, slot.node.value)
+            new.setdefault(name, _number(slot.node))
             slot.holder[slot.index] = ast.copy_location(ast.Name(name, ast.Load()), slot.node)
     head = [ast.parse(f"{name} = {value}").body[0] for name, value in new.items() if name not in named]
     constants = {**dict(named.items()), **new}
@@ -77,7 +77,7 @@ def name_sizes(statements: list[ast.stmt], hints: Mapping[str, list[str]], taken
     return Sizes([*head, *owned], ordered, dims, _batch_like(ordered, dims))
 
 
-def find_slots(statements: list[ast.stmt]) -> list[_Slot]:
+def find_slots(statements: Sequence[ast.stmt]) -> list[_Slot]:
     """All dimensions that are written in factory calls, those behind a name for a shape included."""
     shapes = {}
     for statement in statements:
@@ -162,7 +162,7 @@ def _choose(
 
 
 def _number(node: ast.expr) -> int:
-    return node.value if isinstance(node, ast.Constant) and is_size(node.value) else 0
+    return int(str(node.value)) if isinstance(node, ast.Constant) and is_size(node.value) else 0
 
 
 def _from_hints(
@@ -182,14 +182,14 @@ def _from_hints(
 def _tie(
     literal: list[tuple[_Slot, int]], named: Mapping[str, int], hinted: dict[tuple[str, int], str], reserved: set[str]
 ) -> dict[tuple[str, int], str] | None:
-    """A name for every literal: the hinted one, else one of the same value, else a new one. None where that is unclear."""
+    """A name for every literal: the hinted one, else one of the same value, else a new one. None where unclear."""
     by_value: dict[int, set[str]] = {}
     for name, value in named.items():
         by_value.setdefault(value, set()).add(name)
     for slot, value in literal:
-        name = hinted.get((slot.variable, slot.position))
-        if name is not None:
-            by_value.setdefault(value, set()).add(name)
+        given = hinted.get((slot.variable, slot.position))
+        if given is not None:
+            by_value.setdefault(value, set()).add(given)
     chosen = dict(hinted)
     fresh = iter(_fresh_names(reserved | set(hinted.values())))
     for slot, value in literal:
@@ -243,7 +243,11 @@ def wrapper_hints(call: ast.expr, hosts: HostMap) -> dict[str, list[str]]:
     """Names that a wrapper itself gives to its arguments' dimensions: `M, K = a.shape` -> {'a': ['M', 'K']}."""
     found: dict[str, list[str]] = {}
     for each in ast.walk(call):
-        function = hosts.functions.get(each.func.id) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) else None
+        function = (
+            hosts.functions.get(each.func.id)
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
+            else None
+        )
         if function is None or not isinstance(each, ast.Call):
             continue
         inside = unpacked_shapes(function)
@@ -260,7 +264,11 @@ def unpacked_shapes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[st
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
             continue
         target, value = statement.targets[0], statement.value
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in {"size", "numel"}:
+        if (
+            isinstance(value, ast.Call)
+            and isinstance(value.func, ast.Attribute)
+            and value.func.attr in {"size", "numel"}
+        ):
             value = value if value.args else value.func
         if not (isinstance(value, ast.Attribute) and value.attr in {"shape", "size", "numel"}):
             continue

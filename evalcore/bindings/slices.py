@@ -271,7 +271,9 @@ class Flow:
         """Follow `result` back; what `inside` refuses becomes an input."""
         side = Side(result=result)
         end = len(self.statements)
-        pending: list[tuple[str, int, bool]] = [(name, self.version(name, end), False) for name in ordered_loads(result)]
+        pending: list[tuple[str, int, bool]] = [
+            (name, self.version(name, end), False) for name in ordered_loads(result)
+        ]
         seen: set[Ref] = set()
         while pending:
             name, index, launched = pending.pop(0)
@@ -290,7 +292,7 @@ class Flow:
         return side
 
     def _needs(self, name: str, index: int) -> list[tuple[str, int, bool]]:
-        """What a version of `name` needs: names that its statement reads, and the version before where it only changes."""
+        """What a version of `name` needs: names its statement reads, and the version before where it only changes."""
         statement = self.statements[index]
         found = [(each, self.version(each, index), index in self._outputs) for each in ordered_loads(statement)]
         if name not in self._binds[index] or not _kills(statement):
@@ -317,7 +319,9 @@ class Flow:
         nodes += [(node, len(self.statements)) for node in ends]
         for node, index in nodes:
             own = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
-            own |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+            own |= {
+                each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+            }
             for name in loads(node) - own:
                 if self.version(name, index) < 0 and name not in self._module:
                     return name

@@ -38,11 +38,21 @@ _KNOWN: tuple[tuple[tuple[str, ...], int, str], ...] = (
 )
 """(words of a wrapper's name, number of tensors, torch's expression)."""
 _SIZES = (1024, 512, 2048, 768)
-_TENSOR_WORDS = {"shape", "stride", "numel", "size", "contiguous", "device", "is_contiguous", "data_ptr", "element_size"}
+_TENSOR_WORDS = {
+    "shape",
+    "stride",
+    "numel",
+    "size",
+    "contiguous",
+    "device",
+    "is_contiguous",
+    "data_ptr",
+    "element_size",
+}
 
 
 def starter_reference(text: str, wrapper: str) -> str | None:
-    """Python to append to `text`: a comment that binds, a reference and inputs. None where `wrapper` is no function there."""
+    """Python to append to `text`: a comment that binds, a reference, inputs. None where `wrapper` is no function."""
     source = parse("starter.py", text)
     if not isinstance(source, Source):
         return None
@@ -90,9 +100,8 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[list[
 def _used_as_tensor(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     """Its attributes are a tensor's, or it is handed to a kernel or a `*_like` factory."""
     for each in ast.walk(function):
-        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == name:
-            if each.attr in _TENSOR_WORDS:
-                return True
+        if isinstance(each, ast.Attribute) and each.attr in _TENSOR_WORDS and dotted(each.value) == name:
+            return True
         if isinstance(each, ast.Call) and dotted(each.func).endswith("_like") and name in loads(each):
             return True
     return False

@@ -1,12 +1,12 @@
 """Owns odyssey.toml: one [[kernel]] table a problem, in the folder of the file or above it. Runs nothing.
 
-    [[kernel]]
-    file = "kernels/softmax.py"
-    candidate = "softmax"
-    reference = "torch.softmax(x, dim=-1)"
-    inputs = "x = torch.randn(M, N, device='cuda')"
-    sizes = [{ M = 4096, N = 1000 }, { M = 64, N = 33 }]
-    tolerance = { atol = 1e-5, rtol = 1e-5 }
+[[kernel]]
+file = "kernels/softmax.py"
+candidate = "softmax"
+reference = "torch.softmax(x, dim=-1)"
+inputs = "x = torch.randn(M, N, device='cuda')"
+sizes = [{ M = 4096, N = 1000 }, { M = 64, N = 33 }]
+tolerance = { atol = 1e-5, rtol = 1e-5 }
 """
 
 from __future__ import annotations

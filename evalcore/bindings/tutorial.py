@@ -201,7 +201,7 @@ def _mentions_reference(sweep: Sweep, flow: Flow, split: Split) -> bool:
 
 
 def _tolerance(compare: Compare, cases: tuple) -> Tolerance | None:
-    """The person's own numbers, where they are written and only their own size is judged; else the judge derives one."""
+    """The person's own numbers, where they are written and only their size is judged; else the judge derives one."""
     if (compare.atol is None and compare.rtol is None) or any(case.sizes for case in cases):
         return None
     return Tolerance(atol=compare.atol or 0.0, rtol=compare.rtol or 0.0, origin="person")
@@ -230,13 +230,15 @@ def _bind_sweep(file: _File, sweep: Sweep) -> Binding | None:
 
 def _timed(function: ast.FunctionDef) -> list[tuple[ast.expr, ast.stmt]]:
     """(body of the lambda, top statement of the function) for each `do_bench(lambda: ...)`."""
-    found = []
-    for statement in function.body:
-        for each in ast.walk(statement):
-            if isinstance(each, ast.Call) and dotted(each.func).rsplit(".", 1)[-1].startswith("do_bench") and each.args:
-                if isinstance(each.args[0], ast.Lambda):
-                    found.append((each.args[0].body, statement))
-    return found
+    return [
+        (each.args[0].body, statement)
+        for statement in function.body
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Call)
+        and dotted(each.func).rsplit(".", 1)[-1].startswith("do_bench")
+        and each.args
+        and isinstance(each.args[0], ast.Lambda)
+    ]
 
 
 def _bind_timed(file: _File, compare: Compare, sweep: Sweep) -> Binding | None:

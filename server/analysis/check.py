@@ -75,9 +75,7 @@ class _Checker:
         found.sort(key=lambda each: (each.span.start, each.code))
         return tuple(found)
 
-    def _drafts(
-        self, function: FunctionFacts, facts: PieceFacts, pieces: list[tuple[int, PieceFacts]]
-    ) -> list[Draft]:
+    def _drafts(self, function: FunctionFacts, facts: PieceFacts, pieces: list[tuple[int, PieceFacts]]) -> list[Draft]:
         kernel = view(function, facts)
         if kernel is None:
             return []

@@ -70,7 +70,7 @@ class CudaFacts:
 
 
 def read_cuda(data: bytes) -> CudaFacts:
-    """The facts of one piece. Kernels are found by their words, so that macros and half-typed bodies do not hide them."""
+    """The facts of one piece. Kernels are found by words, so that macros and half-typed bodies do not hide them."""
     facts = CudaFacts()
     facts.includes = [
         found.decode("utf-8", "replace") for found in re.findall(rb"#\s*include\s*[<\"]([^>\"\n]+)", data)

@@ -108,7 +108,7 @@ class KernelView:
         return None
 
     def _address_of(self, node: Node) -> Node | None:
-        """The address that a call passes on: a cast's head, a block pointer's base. A loaded pointer is not followed."""
+        """The address that a call passes on: a cast's head, a block pointer's base. No loaded pointer is followed."""
         call = self.call_at(node)
         function = node.child_by_field_name("function")
         if call is None or function is None:
@@ -118,7 +118,7 @@ class KernelView:
         return call.argument(0, "base") if call.last in _PASSING else None
 
     def _origin(self, name: str, position: int) -> Assignment | None:
-        """The last plain binding before a position: `x += n` moves an address but does not change what it points into."""
+        """The last plain binding before a position: `x += n` moves an address within what it points into."""
         found: Assignment | None = None
         for each in self.assignments.get(name, ()):
             if each.start >= position:
@@ -207,7 +207,11 @@ def identifiers(node: Node) -> list[Node]:
                 pending.append(value)
         elif each.type == "call":
             function = each.child_by_field_name("function")
-            if function is not None and function.type == "attribute" and dotted(function).split(".")[0] not in ("tl", "triton"):
+            if (
+                function is not None
+                and function.type == "attribute"
+                and dotted(function).split(".")[0] not in ("tl", "triton")
+            ):
                 pending.append(function)
             holder = each.child_by_field_name("arguments")
             if holder is not None:

@@ -105,8 +105,11 @@ class PieceFacts:
     @property
     def only_kernels(self) -> bool:
         """Whether the piece is one kernel and nothing else: it then tells nothing about sizes."""
-        return bool(self.functions) and not self.broken and all(each.kernel for each in self.functions) and (
-            self.tree.root_node.named_child_count == 1
+        return (
+            bool(self.functions)
+            and not self.broken
+            and all(each.kernel for each in self.functions)
+            and (self.tree.root_node.named_child_count == 1)
         )
 
 

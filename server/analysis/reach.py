@@ -1,7 +1,7 @@
 """Owns which pieces of a text can change what is said about a kernel. Never evaluates anything.
 
-A kernel's findings depend on its own piece, on the code that launches it, on that code's callers, and on the module-level
-names that those read. Everything else may change without asking the rules again.
+A kernel's findings depend on its own piece, on the code that launches it, on that code's callers, and on the
+module-level names that those read. Everything else may change without asking the rules again.
 """
 
 from __future__ import annotations

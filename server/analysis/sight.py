@@ -1,6 +1,6 @@
 """Owns the shapes in sight: what the file itself says about a kernel's arguments, by following launches to factories.
 
-kernel argument -> wrapper's local or parameter -> call of the wrapper -> `torch.randn(4096, 1000)`. Bounded and by syntax.
+kernel argument -> wrapper's local or parameter -> call of the wrapper -> `torch.randn(4096, 1000)`. By syntax, bounded.
 """
 
 from __future__ import annotations
@@ -9,31 +9,15 @@ from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
+from server.analysis.factories import CASTS, FACTORIES, LIKE, SAME, dtype_of, retyped, size_nodes, torch_dtype
+from server.analysis.host_scopes import Scope, last_before, read_scopes
 from server.analysis.kernel_view import Assignment
 from server.analysis.python_facts import FunctionFacts, LaunchFacts, PieceFacts
 from server.analysis.syntax import arguments, dotted, source, unwrap, walk
-from server.analysis.values import Number, Several, TensorValue, Value, cdiv, operate, whole
+from server.analysis.values import Number, Several, TensorValue, Value, arithmetic, larger, operate, whole
 
-_FACTORIES = {"rand", "randn", "empty", "zeros", "ones", "full", "randint", "new_empty", "new_zeros", "new_ones"}
-_LIKE = {"empty_like", "zeros_like", "ones_like", "rand_like", "randn_like", "full_like"}
-_SAME = {
-    "contiguous", "cuda", "clone", "detach", "requires_grad_", "normal_", "uniform_", "to", "float", "half", "bfloat16",
-    "double", "fill_", "zero_",
-}  # fmt: skip
-_CASTS = {"float": "float32", "half": "float16", "bfloat16": "bfloat16", "double": "float64"}
 _MOST_DEPTH = 12
 _MOST_CALLS = 8
-
-
-@dataclass(slots=True)
-class Scope:
-    """A function, or the module (facts None): its bindings in order."""
-
-    piece: PieceFacts | None
-    function: FunctionFacts | None
-    bindings: dict[str, list[Assignment]] = field(default_factory=dict)
-    calls: list[tuple[str, Node]] = field(default_factory=list)
-    """(name as written, call)."""
 
 
 @dataclass(slots=True)
@@ -94,7 +78,7 @@ class Sight:
     def _add(self, piece: PieceFacts) -> None:
         scopes = piece.memo.get("scopes")
         if not isinstance(scopes, list):
-            scopes = _scopes(piece)
+            scopes = read_scopes(piece)
             piece.memo["scopes"] = scopes
         for scope in scopes:
             if scope.function is None:
@@ -127,13 +111,15 @@ class Sight:
 
     def _grid(self, facts: LaunchFacts, scope: Scope, launch: LaunchView) -> tuple[Number | None, ...]:
         function = facts.node.child_by_field_name("function")
-        node = function.child_by_field_name("subscript") if function is not None and function.type == "subscript" else None
+        node = (
+            function.child_by_field_name("subscript") if function is not None and function.type == "subscript" else None
+        )
         extra = list(function.named_children[2:]) if function is not None else []
         if node is not None and extra:
             return tuple(self._as_number(self._value(each, scope, 0, launch)) for each in (node, *extra))
         for _step in range(4):
             if node is not None and node.type == "identifier":
-                bound = _last(scope.bindings.get(source(node), []), facts.start)
+                bound = last_before(scope.bindings.get(source(node), []), facts.start)
                 node = bound.value if bound is not None else None
             elif node is not None and node.type == "lambda":
                 node = node.child_by_field_name("body")
@@ -184,7 +170,7 @@ class Sight:
 
     def _name(self, node: Node, scope: Scope, depth: int) -> Value:
         name = source(node)
-        bound = _last(scope.bindings.get(name, []), node.start_byte) if scope.function is not None else None
+        bound = last_before(scope.bindings.get(name, []), node.start_byte) if scope.function is not None else None
         if bound is not None:
             return self._bound(bound, name, scope, depth)
         if scope.function is not None and any(each.name == name for each in scope.function.params):
@@ -194,7 +180,7 @@ class Sight:
             best: Value = None
             for each in everywhere[-3:]:
                 value = self._bound(each, name, self._module, depth) if each.value != node else None
-                best = _larger(best, value)
+                best = larger(best, value)
             return best
         return None
 
@@ -223,8 +209,8 @@ class Sight:
             index = names.index(name) - skip
             node = named.get(name) or (positional[index] if 0 <= index < len(positional) else None)
             if node is not None:
-                best = _larger(best, self._value(node, owner, depth + 1))
-        best = _larger(best, self._kernelbench_input(function, names.index(name), depth))
+                best = larger(best, self._value(node, owner, depth + 1))
+        best = larger(best, self._kernelbench_input(function, names.index(name), depth))
         if best is None:
             default = next((each.default for each in function.params if each.name == name), "")
             number = whole(default) if default else None
@@ -249,12 +235,12 @@ class Sight:
                 if each.type == "call" and dotted(each.child_by_field_name("function")).endswith("parametrize"):
                     positional, _named = arguments(each)
                     if len(positional) >= 2 and source(positional[0]).strip("'\"") == name:
-                        best = _larger(best, self._largest(self._value(positional[1], self._module, 0)))
+                        best = larger(best, self._largest(self._value(positional[1], self._module, 0)))
                 elif each.type == "pair" and source(each.child_by_field_name("key")).strip("'\"") == name:
                     value = each.child_by_field_name("value")
-                    best = _larger(best, self._value(value, self._module, 0) if value is not None else None)
+                    best = larger(best, self._value(value, self._module, 0) if value is not None else None)
                 elif each.type == "call" and dotted(each.child_by_field_name("function")).endswith("Benchmark"):
-                    best = _larger(best, self._swept(each, name))
+                    best = larger(best, self._swept(each, name))
         return best
 
     def _swept(self, call: Node, name: str) -> Value:
@@ -349,15 +335,19 @@ class Sight:
 
     def _call(self, node: Node, scope: Scope, depth: int, launch: LaunchView | None) -> Value:
         function = node.child_by_field_name("function")
-        name = source(function.child_by_field_name("attribute")) if function is not None and function.type == "attribute" else source(function)
+        name = (
+            source(function.child_by_field_name("attribute"))
+            if function is not None and function.type == "attribute"
+            else source(function)
+        )
         positional, named = arguments(node)
         if name in ("cdiv", "next_power_of_2", "min", "max", "int"):
             numbers = [self._as_number(self._value(each, scope, depth + 1, launch)) for each in positional]
-            return _arithmetic(name, numbers)
-        if name in _FACTORIES:
+            return arithmetic(name, numbers)
+        if name in FACTORIES:
             return self._factory(name, positional, named, scope, depth)
-        if name in _LIKE and positional:
-            return _retyped(self._value(positional[0], scope, depth + 1), _dtype(named))
+        if name in LIKE and positional:
+            return retyped(self._value(positional[0], scope, depth + 1), dtype_of(named))
         if name == "range":
             return None
         head = function.child_by_field_name("object") if function is not None and function.type == "attribute" else None
@@ -380,114 +370,22 @@ class Sight:
             return value.shape[dim] if name == "size" else value.stride(dim)
         if name == "t" and value.shape is not None:
             return TensorValue(value.shape[::-1], value.dtype)
-        if name in _SAME:
-            cast = _CASTS.get(name) or _dtype(named) or next((word for each in positional if (word := _torch_dtype(each))), None)
-            return _retyped(value, cast)
+        if name in SAME:
+            cast = (
+                CASTS.get(name)
+                or dtype_of(named)
+                or next((word for each in positional if (word := torch_dtype(each))), None)
+            )
+            return retyped(value, cast)
         return None
 
     def _factory(
         self, name: str, positional: list[Node], named: dict[str, Node], scope: Scope, depth: int
     ) -> TensorValue:
-        sizes: list[Node] = positional
-        if "size" in named:
-            sizes = [named["size"]]
-        elif name == "randint":
-            sizes = [each for each in positional if each.type in ("tuple", "list", "identifier")][-1:]
-        elif name == "full":
-            sizes = positional[:1]
+        sizes = size_nodes(name, positional, named)
         values: list[Value] = [self._value(each, scope, depth + 1) for each in sizes]
         if len(values) == 1 and isinstance(values[0], Several):
             values = list(values[0].items)
         default = "int64" if name == "randint" else "float32"
         shape = tuple(self._as_number(each) for each in values) if values else None
-        return TensorValue(shape, _dtype(named) or (default if "dtype" not in named else None))
-
-
-def _scopes(piece: PieceFacts) -> list[Scope]:
-    """Scopes of one piece: its host functions and its module level."""
-    module = Scope(piece, None)
-    functions = [each for each in piece.functions if not each.kernel and each.node is not None]
-    scopes = [Scope(piece, each) for each in functions]
-    kernels = [each for each in piece.functions if each.kernel]
-    if kernels and not functions and piece.tree.root_node.named_child_count == 1:
-        return [module]
-    for node in walk(piece.tree.root_node):
-        if node.type not in ("assignment", "call", "for_statement", "return_statement"):
-            continue
-        if any(each.start <= node.start_byte < each.end for each in kernels):
-            continue
-        inner = [each for each in scopes if each.function is not None and each.function.start <= node.start_byte < each.function.end]
-        scope = inner[-1] if inner else module
-        if node.type == "call":
-            name = dotted(node.child_by_field_name("function"))
-            if name:
-                scope.calls.append((name, node))
-        elif node.type == "return_statement":
-            for value in node.named_children[:1]:
-                scope.bindings.setdefault("return", []).append(Assignment(node.start_byte, value, "assign"))
-        else:
-            _bind(scope, node)
-    return [module, *scopes]
-
-
-def _bind(scope: Scope, node: Node) -> None:
-    target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
-    if target is None or value is None:
-        return
-    kind = "loop" if node.type == "for_statement" else "assign"
-    if target.type == "identifier":
-        scope.bindings.setdefault(source(target), []).append(Assignment(node.start_byte, value, kind))
-    elif target.type in ("pattern_list", "tuple_pattern") and kind == "assign":
-        for index, each in enumerate(target.named_children):
-            if each.type == "identifier":
-                bound = Assignment(node.start_byte, value, f"part {index}")
-                scope.bindings.setdefault(source(each), []).append(bound)
-
-
-def _last(bindings: list[Assignment], position: int) -> Assignment | None:
-    found: Assignment | None = None
-    for each in bindings:
-        if each.start >= position:
-            break
-        found = each
-    return found
-
-
-def _larger(one: Value, other: Value) -> Value:
-    if one is None or other is None:
-        return other if one is None else one
-    if isinstance(one, Number) and isinstance(other, Number):
-        return Number(max(one.most, other.most), one.exact and other.exact and one.most == other.most)
-    if isinstance(one, TensorValue) and isinstance(other, TensorValue):
-        first, second = one.numel, other.numel
-        if first is None or (second is not None and second.most > first.most):
-            return other
-    return one
-
-
-def _arithmetic(name: str, numbers: list[Number | None]) -> Number | None:
-    known = [each for each in numbers if each is not None]
-    if name == "cdiv" and len(numbers) == 2:
-        return cdiv(numbers[0], numbers[1])
-    if name == "next_power_of_2" and len(known) == 1:
-        return Number(1 << max(known[0].most - 1, 0).bit_length(), known[0].exact)
-    if name == "int" and len(known) == 1:
-        return known[0]
-    if name == "min" and known:
-        return Number(min(each.most for each in known), len(known) == len(numbers) and all(each.exact for each in known))
-    if name == "max" and known and len(known) == len(numbers):
-        return Number(max(each.most for each in known), all(each.exact for each in known))
-    return None
-
-
-def _dtype(named: dict[str, Node]) -> str | None:
-    return _torch_dtype(named["dtype"]) if "dtype" in named else None
-
-
-def _torch_dtype(node: Node) -> str | None:
-    name = dotted(node)
-    return name.split(".", 1)[1] if name.startswith("torch.") else None
-
-
-def _retyped(value: Value, dtype: str | None) -> Value:
-    return TensorValue(value.shape, dtype) if isinstance(value, TensorValue) and dtype is not None else value
+        return TensorValue(shape, dtype_of(named) or (default if "dtype" not in named else None))

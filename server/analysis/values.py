@@ -89,3 +89,34 @@ def whole(text: str) -> int | None:
         return int(re.sub(r"_", "", text), 0)
     except ValueError:
         return None
+
+
+def larger(one: Value, other: Value) -> Value:
+    """The larger of two guesses about one value; what is known wins over what is not."""
+    if one is None or other is None:
+        return other if one is None else one
+    if isinstance(one, Number) and isinstance(other, Number):
+        return Number(max(one.most, other.most), one.exact and other.exact and one.most == other.most)
+    if isinstance(one, TensorValue) and isinstance(other, TensorValue):
+        first, second = one.numel, other.numel
+        if first is None or (second is not None and second.most > first.most):
+            return other
+    return one
+
+
+def arithmetic(name: str, numbers: list[Number | None]) -> Number | None:
+    """`cdiv`, `next_power_of_2`, `int`, `min` and `max` of upper bounds."""
+    known = [each for each in numbers if each is not None]
+    if name == "cdiv" and len(numbers) == 2:
+        return cdiv(numbers[0], numbers[1])
+    if name == "next_power_of_2" and len(known) == 1:
+        return Number(1 << max(known[0].most - 1, 0).bit_length(), known[0].exact)
+    if name == "int" and len(known) == 1:
+        return known[0]
+    if name == "min" and known:
+        return Number(
+            min(each.most for each in known), len(known) == len(numbers) and all(each.exact for each in known)
+        )
+    if name == "max" and known and len(known) == len(numbers):
+        return Number(max(each.most for each in known), all(each.exact for each in known))
+    return None

@@ -41,7 +41,7 @@ def _draft(kernel: KernelView, call: Call) -> Draft:
     change = before_closing(kernel.piece.data, call.node.end_byte, 'input_precision="ieee"')
     return Draft(
         code=CODE, severity=Severity.INFORMATION, piece=kernel.piece, start=function.start_byte, end=function.end_byte,
-        message="both operands are float32, and tl.dot rounds them to TF32 (10 bits, about 3 digits) unless told otherwise",
+        message="both operands are float32, and tl.dot rounds them to TF32 (about 3 digits) unless told otherwise",
         remedies=(Remedy('Add input_precision="ieee"', (change,)),),
     )  # fmt: skip
 
@@ -54,13 +54,15 @@ class _Types:
         self._sight = sight
 
     def of(self, node: Node, position: int, depth: int = 0) -> str | None:
-        """torch's name of the element type; 'float32 exactly' values that came from a narrower type count as narrow."""
+        """torch's name of the element type; a value that came from a narrower type counts as narrow."""
         if depth > _MOST_DEPTH:
             return None
         node = unwrap(node)
         if node.type == "identifier":
             bound = self._kernel.before(source(node), position)
-            return self.of(bound.value, bound.start, depth + 1) if bound is not None and bound.kind == "assign" else None
+            return (
+                self.of(bound.value, bound.start, depth + 1) if bound is not None and bound.kind == "assign" else None
+            )
         if node.type == "binary_operator":
             return self._binary(node, position, depth)
         if node.type == "subscript":

@@ -1,7 +1,7 @@
 """Owns unmasked-access: a load or store of a block without a mask where the block may overrun.
 
-Three strengths of evidence: the same kernel guards the same offsets elsewhere; the sizes in the file prove an overrun; a
-simple kernel rounds its grid up and guards nothing.
+Three strengths of evidence: the same kernel guards the same offsets elsewhere; the sizes in the file prove an
+overrun; a simple kernel rounds its grid up and guards nothing.
 """
 
 from __future__ import annotations
@@ -147,8 +147,10 @@ def _makes_block(kernel: KernelView, node: Node, known: set[str]) -> bool:
 _Block = tuple[str, int]
 
 
-def _direct_blocks(kernel: KernelView, node: Node, position: int, blocks: frozenset[str], depth: int = 0) -> set[_Block]:
-    """Offset variables in an address, each with its binding: pointer variables are followed to what they are made of."""
+def _direct_blocks(
+    kernel: KernelView, node: Node, position: int, blocks: frozenset[str], depth: int = 0
+) -> set[_Block]:
+    """Offset variables in an address, each with its binding; pointer variables are followed to what they hold."""
     found: set[_Block] = set()
     for each in identifiers(node):
         name = source(each)
@@ -228,7 +230,9 @@ def _mask_nodes(kernel: KernelView) -> list[tuple[str, tuple[int, int]]]:
 
 def _unguarded(kernel: KernelView, call: Call, guard: _Guard, used: set[_Block]) -> Draft:
     name = sorted(guard.blocks & used)[0][0]
-    message = f"`{name}` may pass `{guard.limit}` here, and this {call.last} has no mask; the kernel guards it elsewhere"
+    message = (
+        f"`{name}` may pass `{guard.limit}` here, and this {call.last} has no mask; the kernel guards it elsewhere"
+    )
     remedies: tuple[Remedy, ...] = ()
     bound = kernel.before(guard.mask, call.node.start_byte) if guard.mask else None
     if bound is not None:
@@ -323,9 +327,7 @@ def _plain_words(kernel: KernelView, used: set[_Block]) -> str:
     return f"`{name}` may pass the end in the last block: the grid is rounded up, and nothing here has a mask"
 
 
-def _draft(
-    kernel: KernelView, call: Call, severity: Severity, message: str, remedies: tuple[Remedy, ...]
-) -> Draft:
+def _draft(kernel: KernelView, call: Call, severity: Severity, message: str, remedies: tuple[Remedy, ...]) -> Draft:
     return Draft(
         code=CODE, severity=severity, piece=kernel.piece, start=call.node.start_byte, end=call.node.end_byte,
         message=message, remedies=remedies,
