@@ -17,7 +17,7 @@ _STARTS = (
 def input_cache(text: Text) -> Iterator[tuple[ast.AST, str]]:
     """A result that is returned straight out of a table keyed by the identity or address of an input."""
     for function in text.functions:
-        inputs = {each.arg for each in function.args.args if each.arg != "self"}
+        inputs = _fed(text, function)
         keys = _identity_names(function, inputs)
         returned = {id(each.value) for each in ast.walk(function) if isinstance(each, ast.Return) and each.value}
         kept = _kept_names(function)
@@ -27,6 +27,24 @@ def input_cache(text: Text) -> Iterator[tuple[ast.AST, str]]:
         for node in ast.walk(function):
             if _identity_test(node, inputs) and _branch_returns(function, node):
                 yield node, "returns an earlier result when its input is the same object as before"
+
+
+def _fed(text: Text, function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Parameters that may hold an input of the call: not those that are only ever given an attribute (a weight)."""
+    names = [each.arg for each in function.args.args if each.arg not in ("self", "cls", "ctx")]
+    given: dict[str, list[ast.expr]] = {name: [] for name in names}
+    for call, called in text.calls():
+        if called.split(".")[-1] == function.name:
+            for name, value in zip(names, call.args):  # noqa: B905 - a call may name the rest
+                given[name].append(value)
+            for keyword in call.keywords:
+                if keyword.arg in given:
+                    given[keyword.arg].append(keyword.value)
+    return {
+        name
+        for name, values in given.items()
+        if not values or any(not isinstance(each, ast.Attribute) for each in values)
+    }
 
 
 def _identity_names(function: ast.AST, inputs: set[str]) -> set[str]:

@@ -38,8 +38,8 @@ def stats(**changes: Any) -> ErrorStats:
 
 
 WRONG = stats(
-    out_of_tolerance=4, max_abs_error=0.013, max_rel_error=0.01, worst_index=(3, 512), measured_out=4, exact_error=0.013,
-    region="all in the last 7 columns",
+    out_of_tolerance=4, max_abs_error=0.013, max_rel_error=0.01, worst_index=(3, 512), measured_out=4,
+    exact_error=0.013, region="all in the last 7 columns",
 )  # fmt: skip
 
 
