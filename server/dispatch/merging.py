@@ -43,7 +43,8 @@ def part(text: str, keep: Iterable[str], suffix: str) -> Part:
     names = {name: f"{name}_{suffix}" for name in own if not name.startswith("__")}
     renamer = _Renamer(names)
     renamer.visit(tree)
-    cuts = [(node.lineno, node.end_lineno or node.lineno) for node in imports]
+    gone: list[ast.stmt] = [*imports, *([tree.body[0]] if ast.get_docstring(tree) is not None else [])]
+    cuts = [(node.lineno, node.end_lineno or node.lineno) for node in gone]
     body = _tidy(_without(_edited(sliced, renamer.edits), cuts))
     return Part(text=body, imports=tuple(ast.unparse(node) for node in imports), names=names)
 

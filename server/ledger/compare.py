@@ -137,14 +137,17 @@ def again(ledger: Ledger, a: Row, b: Row, *, job_id: str, device: str = "auto") 
         return _refusal("not_kept", words, "Open the file in the editor and save it: newer rows keep their problem.")
     return EvalJob(
         job_id=job_id, cause=Cause.COMMAND, mode=Mode.FAST, problem=with_text(problem, texts[0]), kernel=a.kernel,
-        kernel_sha=a.kernel_sha, device=device, trusted=a.author == "person", compare_with=texts[1],
+        kernel_sha=a.kernel_sha, device=device, trusted=a.author == "person",
+        compare_with=with_text(problem, texts[1]).candidate.text,
     )  # fmt: skip
 
 
 def with_text(problem: Problem, text: str) -> Problem:
-    """The problem with another candidate text (and the reference's too, where both stand in one file)."""
-    candidate = dataclasses.replace(problem.candidate, text=text)
-    return dataclasses.replace(problem, candidate=candidate)
+    """The problem with another text of the candidate's file; what the binding had put below the old one is kept."""
+    candidate = problem.candidate
+    added = candidate.text.rfind(f"\n\n\ndef {candidate.entry}(") if candidate.entry.startswith("odyssey_") else -1
+    whole = text.rstrip() + candidate.text[added:] if added >= 0 else text
+    return dataclasses.replace(problem, candidate=dataclasses.replace(candidate, text=whole))
 
 
 def _refusal(code: str, message: str, remedy: str) -> Refusal:

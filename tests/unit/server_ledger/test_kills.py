@@ -37,7 +37,9 @@ def killed(pid: int, reader: int, lines: int, after_s: float) -> bytes:
     """Kill the child `after_s` after its line number `lines`; everything it has said."""
     said = b""
     while said.count(b"\n") < lines:
-        said += os.read(reader, 1 << 16)
+        block = os.read(reader, 1 << 16)
+        assert block, "the child ended by itself"
+        said += block
     time.sleep(after_s)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
