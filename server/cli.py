@@ -32,7 +32,7 @@ LATER = ("server.ledger.commands", "server.commands_more", "server.propose")
 def run(arguments: Sequence[str]) -> int:
     """Parse and do; the exit code."""
     host = Host()
-    parser = build_parser()
+    parser = build_parser(only_lsp=list(arguments[:1]) == ["lsp"])
     options = parser.parse_args(list(arguments))
     if not hasattr(options, "run"):
         parser.print_help()
@@ -46,14 +46,16 @@ def run(arguments: Sequence[str]) -> int:
         return 0
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """All commands."""
+def build_parser(*, only_lsp: bool = False) -> argparse.ArgumentParser:
+    """All commands. An editor's server needs one of them, and not what the others import."""
     parser = argparse.ArgumentParser(
         prog="odyssey", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"odyssey {_version()}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_lsp(commands)
+    if only_lsp:
+        return parser
     for name in ("server.cli_eval", "server.cli_check", "server.cli_watch", "server.cli_doctor"):
         importlib.import_module(name).register(commands)
     for name in LATER:

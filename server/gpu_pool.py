@@ -99,6 +99,7 @@ class GpuPool:
         """Bring the loops up in the background, because a kernel is in sight."""
         if self._trusted and self._workers is None:
             self._workers = asyncio.ensure_future(self._begin())
+            self._workers.add_done_callback(lambda _: self._on_change())
             self._on_change()
 
     async def up(self) -> Refusal | None:
@@ -205,7 +206,6 @@ class GpuPool:
         await asyncio.to_thread(self._host.sweep_scratch)
         interpreter = await choose(self._host, self._settings.python, self._editor_python)
         if isinstance(interpreter, Refusal):
-            self._on_change()
             return interpreter
         workers = _Workers(
             interpreter=interpreter,
@@ -215,7 +215,6 @@ class GpuPool:
         _background(workers.compile.ready())
         if not self._host.has_nvidia() or self._settings.device == "cpu":
             _background(workers.interpret.ready())
-        asyncio.get_running_loop().call_soon(self._on_change)
         return workers
 
     def _loop(self, flavour: str, interpreter: Interpreter) -> WorkerLoop:

@@ -14,6 +14,8 @@ from server.project import glob_folders, read_text
 from server.session import Session
 from server.watch import Watcher
 
+MOST_NEW_FILES = 200
+
 log = logging.getLogger("odyssey.outside")
 
 
@@ -33,7 +35,7 @@ class Outside:
         )
         for folder in self._session.state.project.folders:
             self._watcher.project(Path(folder))
-        self.settings_changed()
+        self.settings_changed()  # what lies there already is not new
 
     def opened(self, path: str) -> None:
         """A file was opened: see it, its project's git state and its ledger."""
@@ -48,16 +50,23 @@ class Outside:
             for path in paths:
                 self._watcher.folder(Path(path).parent)
 
-    def settings_changed(self) -> None:
-        """The person's globs may be new."""
+    def settings_changed(self) -> set[str]:
+        """The person's globs, or the folders that they name, may be new; the files of folders that are new."""
         if self._watcher is None:
-            return
+            return set()
+        found: set[str] = set()
         for folder in self._session.state.project.folders:
             for place in glob_folders(Path(folder), self._session.state.settings.watch):
-                self._watcher.folder(place, recursive=True)
+                if not place.is_dir():
+                    self._watcher.folder(nearest_folder(place))
+                elif self._watcher.folder(place, recursive=True):
+                    found |= _files_below(place)
+        return found
 
     async def files_changed(self, paths: set[str], checkout: bool) -> None:
         """Read what changed, off the event loop, and post it."""
+        if self._session.state.settings.watch:
+            paths = paths | self.settings_changed()
         for path in sorted(paths):
             found = await asyncio.to_thread(read_text, path)
             text = found.text if found is not None else None
@@ -84,3 +93,19 @@ class Outside:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def nearest_folder(place: Path) -> Path:
+    """The nearest folder above a place that is there: it shows when the place is made."""
+    return next((parent for parent in place.parents if parent.is_dir()), Path("/"))
+
+
+def _files_below(folder: Path) -> set[str]:
+    """The files of a folder that came after us; a bounded number, for it may be a whole checkout."""
+    found: set[str] = set()
+    for place in folder.rglob("*"):
+        if len(found) >= MOST_NEW_FILES:
+            break
+        if place.is_file() and not place.is_symlink():
+            found.add(str(place))
+    return found

@@ -5,6 +5,7 @@ It blocks while it parses, so the language server uses it only in a reader child
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -20,6 +21,8 @@ from server.analysis.outline import Parsed
 from server.analysis.sites import KernelSite
 from server.project import read_text
 from server.sites import Bound, Site, packed
+
+_LONE_RETURN = re.compile(r"\r(?!\n)")
 
 MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", "HEAD", ".git", "__init__.py")
 """Files that are looked for but whose content decides nothing."""
@@ -42,7 +45,7 @@ class Reader:
 
     def open(self, path: str, language: str, text: str) -> None:
         """Keep a text."""
-        self._parsed[path] = Parsed(path, text, language)
+        self._parsed[path] = Parsed(path, _lines_end_as_usual(text), language)
 
     def knows(self, path: str) -> bool:
         """Whether a text is kept."""
@@ -52,7 +55,7 @@ class Reader:
         """Apply (start byte, old end byte, new text), one after the other."""
         parsed = self._parsed[path]
         for start, end, text in edits:
-            parsed.edit(start, end, text)
+            parsed.edit(start, end, _lines_end_as_usual(text))
 
     def close(self, path: str) -> None:
         """Forget a text."""
@@ -95,7 +98,7 @@ class Reader:
 
     @staticmethod
     def _sites_of(path: str, text: str) -> tuple[Site, ...]:
-        return _found(analyse_parsed(Parsed(path, text, ""))).sites
+        return _found(analyse_parsed(Parsed(path, _lines_end_as_usual(text), ""))).sites
 
 
 def anchor_of(binding: Binding) -> str:
@@ -124,6 +127,11 @@ def _unbound(name: str, refusal: Refusal) -> Bound:
         refusal_code=refusal.code,
         refusal_words=words.refusal_words(refusal),
     )
+
+
+def _lines_end_as_usual(text: str) -> str:
+    """A lone carriage return ends a line for Python and for editors, but not for the parser; lengths stay the same."""
+    return _LONE_RETURN.sub("\n", text) if "\r" in text else text
 
 
 def _counts(place: str) -> bool:

@@ -33,15 +33,16 @@ class Watcher:
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
-    def folder(self, folder: Path, *, recursive: bool = False) -> None:
-        """Watch a folder, with everything below it where asked. Folders that are not there are left out."""
+    def folder(self, folder: Path, *, recursive: bool = False) -> bool:
+        """Watch a folder, with everything below it where asked; whether it is newly watched. A missing one is left out."""
         name = str(folder)
         if self._folders.get(name, False) or (name in self._folders and not recursive):
-            return
+            return False
         if len(self._folders) >= MOST_FOLDERS or not folder.is_dir():
-            return
+            return False
         self._folders[name] = recursive
         self._schedule(name, recursive)
+        return True
 
     def project(self, root: Path) -> None:
         """Watch what tells about a whole project: its git state and its ledger."""
@@ -73,6 +74,10 @@ class Watcher:
 
     def _note(self, path: str) -> None:
         place = PurePath(path)
+        if place.name == ".odyssey":
+            self.folder(Path(path))
+            self._on_ledger(Path(place.parent))
+            return
         if place.parent.name == ".odyssey":
             if place.name.startswith("ledger.db"):
                 self._on_ledger(Path(place.parent.parent))
@@ -116,7 +121,9 @@ class _Handler:
 
     def dispatch(self, event: Any) -> None:
         """Called by watchdog for each event."""
-        if event.is_directory or event.event_type in ("opened", "closed_no_write"):
+        if event.event_type in ("opened", "closed_no_write"):
+            return
+        if event.is_directory and event.event_type != "created":
             return
         for path in (event.src_path, getattr(event, "dest_path", "")):
             if path:

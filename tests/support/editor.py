@@ -268,7 +268,8 @@ class Editor:
         """Wait for one of these states."""
         def look() -> Any:
             heard = self.heard["odyssey/status"]
-            return heard[-1] if heard and heard[-1].state in states else None
+            known = heard and heard[-1].state in states and heard[-1].text != "no kernel yet"
+            return heard[-1] if known else None
 
         return await self.until(look, seconds=seconds, what=f"a status of {states}")
 

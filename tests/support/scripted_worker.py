@@ -175,7 +175,7 @@ class Loop:
                 ),
             ),
             timing={"case": case, "device_us": 34.4, "n": 10, "timer": "scripted", "cold": True} if timed else None,
-            dependencies=tuple(_dependency(job, path) for path in orders.get("reads", "").split()),
+            dependencies=tuple(_dependency(job, path) for path in filter(None, [orders.get("reads")])),
         )  # fmt: skip
 
     def on_check(self, frame) -> None:
