@@ -28,12 +28,16 @@ _PY_RECOVERS = re.compile(rb"^(?:@\w|def \w|class \w[^\n]*:|import \w|from \w[^\
 
 def python_pieces(data: bytes, start: int) -> Iterator[int]:
     """Starts of top-level statements: lines in column 0 outside strings. Decorators stay with what they decorate."""
-    decorated = data[start : start + 1] == b"@"
-    position = start
+    first = start + 3 if start == 0 and data.startswith(b"\xef\xbb\xbf") else start
+    decorated = data[first : first + 1] == b"@"
+    position = first
     while match := _PY_TOKEN.search(data, position):
         position = match.end()
         if match["triple"]:
-            position = triple_end(data, position, match["triple"])[1]
+            _content, position, terminated = triple_end(data, position, match["triple"])
+            if not terminated and position < len(data):
+                decorated = data[position : position + 1] == b"@"
+                yield position
         elif match["line"] is not None:
             if _PY_CONTINUES.match(data, position):
                 continue

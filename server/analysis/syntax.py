@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import tree_sitter_cuda
@@ -14,14 +15,18 @@ _python_parser = Parser(_PYTHON)
 _cuda_parser = Parser(_CUDA)
 
 
+_LONE_CR = re.compile(rb"\r(?!\n)")
+"""Ends a line for editors and for Python, but not for the grammars."""
+
+
 def parse_python(data: bytes) -> Tree:
     """The tree of a piece of Python; half-typed text gives ERROR nodes, never an exception."""
-    return _python_parser.parse(data)
+    return _python_parser.parse(_LONE_CR.sub(b"\n", data))
 
 
 def parse_cuda(data: bytes) -> Tree:
     """The tree of a piece of CUDA C++."""
-    return _cuda_parser.parse(data)
+    return _cuda_parser.parse(_LONE_CR.sub(b"\n", data))
 
 
 def source(node: Node | None) -> str:

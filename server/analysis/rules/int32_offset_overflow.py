@@ -57,10 +57,16 @@ def _message(kernel: KernelView, launch: LaunchView, overflow: Overflow, left: N
     here = f"the largest size in this file gives {spaced(overflow.most)}"
     operator = source(overflow.node.child_by_field_name("operator"))
     factor = Bounds(kernel, launch).of(right, overflow.node.start_byte)
-    if operator == "*" and factor is not None and factor.most > 1:
+    if operator == "*" and factor is not None and factor.most > 1 and not _is_block(kernel, right):
         count = -(-INT32 // factor.most)
         return f"`{text}` overflows from {spaced(count)} rows at {factor.most} columns, being 32 bits; {here}"
     return f"`{text}` overflows from {spaced(INT32)} elements, being 32 bits; {here}"
+
+
+def _is_block(kernel: KernelView, node: Node) -> bool:
+    """A tile size rather than a row length: a constexpr or a number."""
+    node = unwrap(node)
+    return node.type == "integer" or source(node) in kernel.constexprs
 
 
 def spaced(number: int) -> str:
