@@ -120,8 +120,8 @@ def baseline_source(problem: Problem) -> tuple[str, str]:
     """(text, entry) of the reference: a function of the inputs, or the module's class."""
     reference = problem.reference
     if reference.kind is ProgramKind.EXPRESSION:
-        function = f"def baseline({', '.join(problem.inputs.names)}):\n    return {reference.call}\n"
-        return f"{reference.text.rstrip()}\n\n\n{function}", "baseline"
+        function = f"def reference({', '.join(problem.inputs.names)}):\n    return {reference.call}\n"
+        return f"{reference.text.rstrip()}\n\n\n{function}", "reference"
     if reference.kind in (ProgramKind.FUNCTION, ProgramKind.MODULE):
         return reference.text, reference.entry
     raise CannotMerge("the reference is no Python code")
