@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lsprotocol import types
 
 from handlers import to_lsp
@@ -16,7 +18,7 @@ OPTIONS = types.CodeActionOptions(
 
 
 async def code_actions(ls: OdysseyServer, params: types.CodeActionParams) -> list[types.CodeAction]:
-    """Fixes of what was found in a range, and Evaluate on the kernel there. Waits until the newest text was analysed."""
+    """Fixes of what was found in a range, and Evaluate on the kernel there. Waits for the newest text's analysis."""
     path = path_of(params.text_document.uri)
     await ls.session.keystrokes.settled(path)
     snapshot = ls.session.state.snapshot(path)
@@ -36,7 +38,7 @@ async def code_actions(ls: OdysseyServer, params: types.CodeActionParams) -> lis
     return actions
 
 
-def _wanted(kind: types.CodeActionKind, only: list[types.CodeActionKind | str] | None) -> bool:
+def _wanted(kind: types.CodeActionKind, only: Sequence[types.CodeActionKind | str] | None) -> bool:
     if not only:
         return True
     return any(kind.value == str(getattr(each, "value", each)) or

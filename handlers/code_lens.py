@@ -12,7 +12,7 @@ from server.snapshot import KernelView, Snapshot
 
 
 async def code_lens(ls: OdysseyServer, params: types.CodeLensParams) -> list[types.CodeLens]:
-    """All lenses of a document. The first answer waits for the first analysis, some milliseconds, and not for bindings."""
+    """All lenses of a document. The first answer waits for the first analysis (milliseconds), not for bindings."""
     path = path_of(params.text_document.uri)
     snapshot = ls.session.state.snapshot(path)
     if snapshot is not None and not snapshot.analysed:

@@ -1,4 +1,4 @@
-"""Owns the commands. Each takes one object and carries its own context, so that it works after a restart of the server."""
+"""Owns the commands. Each takes one object that carries all context, so that it works after a restart."""
 
 from __future__ import annotations
 

@@ -49,4 +49,3 @@ def did_close(ls: OdysseyServer, params: types.DidCloseTextDocumentParams) -> No
 async def did_change_watched_files(ls: OdysseyServer, params: types.DidChangeWatchedFilesParams) -> None:
     """The editor saw files change on the disk; our own watcher may have seen the same, which does no harm."""
     await ls.outside.files_changed({path_of(change.uri) for change in params.changes}, False)
-

@@ -12,7 +12,7 @@ from server.snapshot import KernelView, Snapshot
 
 
 def inlay_hints(ls: OdysseyServer, params: types.InlayHintParams) -> list[types.InlayHint]:
-    """The hints in a range. Answered from what is known: kernels move along with edits until they are analysed again."""
+    """The hints in a range, from what is known: kernels move along with edits until they are analysed again."""
     snapshot = ls.session.state.snapshot(path_of(params.text_document.uri))
     if snapshot is None or not ls.session.state.settings.inlay_hints:
         return []
@@ -34,8 +34,6 @@ def _hint(snapshot: Snapshot, view: KernelView, encoding: str) -> types.InlayHin
         padding_left=True,
         tooltip=types.MarkupContent(
             kind=types.MarkupKind.Markdown,
-            value=card.card(
-                verdict.measurement, seq=verdict.seq, fresh=view.fresh, old_because=verdict.old_because
-            ),
+            value=card.card(verdict.measurement, seq=verdict.seq, fresh=view.fresh, old_because=verdict.old_because),
         ),
     )

@@ -1,4 +1,4 @@
-"""Owns the panel's questions: rows, texts, the map, plots, comparisons, pins. Never formats: the words are the server's."""
+"""Owns the panel's questions: rows, texts, the map, plots, comparisons, pins. Never formats a number."""
 
 from __future__ import annotations
 
@@ -40,13 +40,9 @@ async def ledger_rows(ls: OdysseyServer, params: LedgerRowsParams) -> dict[str, 
     limit = min(max(params.limit or PAGE, 1), MOST_ROWS)
 
     def read(ledger: Ledger) -> dict[str, Any]:
-        found = ledger.rows(
-            file=scope.file, kernel=scope.kernel, after=params.after, before=params.before, limit=limit
-        )
+        found = ledger.rows(file=scope.file, kernel=scope.kernel, after=params.after, before=params.before, limit=limit)
         return {
-            "rows": [
-                rows.row_plain(row, uri_of=to_lsp.uri_of, buried=ledger.burial(row.kernel_sha)) for row in found
-            ],
+            "rows": [rows.row_plain(row, uri_of=to_lsp.uri_of, buried=ledger.burial(row.kernel_sha)) for row in found],
             "last_seq": ledger.last_seq(),
             "total": ledger.count(file=scope.file, kernel=scope.kernel),
             "places": {"ledger": str(ledger.place.database)},
@@ -75,9 +71,7 @@ async def candidate_map(ls: OdysseyServer, params: ScopeParams) -> dict[str, Any
     """The candidates as a DAG with stable lanes."""
     scope = _scope(ls, params.uri, params.kernel)
     empty: dict[str, Any] = {"nodes": [], "edges": []}
-    return await _read(
-        scope.recorder, lambda ledger: rows.map_plain(ledger.map(scope.file, scope.kernel)), empty
-    )
+    return await _read(scope.recorder, lambda ledger: rows.map_plain(ledger.map(scope.file, scope.kernel)), empty)
 
 
 async def plots(ls: OdysseyServer, params: ScopeParams) -> dict[str, Any]:
@@ -105,17 +99,20 @@ def _plots(ledger: Ledger, scope: Scope, folders: tuple[Path, ...]) -> dict[str,
         "roofline": None if roof is None else {
             "card": roof.card,
             "axes": {"x_label": roof.x_label, "y_label": roof.y_label},
-            "ceilings": [{"label": each.label, "points": [list(point) for point in each.points]} for each in roof.roofs],
-            "points": [
-                {"seq": p.seq, "x": p.x, "y": p.y, "label": p.label, "verdict": p.verdict} for p in roof.points
-            ],
+            "ceilings": [{"label": each.label, "points": [list(xy) for xy in each.points]} for each in roof.roofs],
+            "points": [_point(each) for each in roof.points],
         },
-        "history": {
-            "points": [{"seq": p.seq, "at": p.at, "y": p.y, "label": p.label, "verdict": p.verdict} for p in past.points],
-            "y_label": past.y_label,
-        },
+        "history": {"points": [_moment(each) for each in past.points], "y_label": past.y_label},
         "note": "; ".join(note for note in notes if note) or None,
     }  # fmt: skip
+
+
+def _point(point: plot_data.Point) -> dict[str, Any]:
+    return {"seq": point.seq, "x": point.x, "y": point.y, "label": point.label, "verdict": point.verdict}
+
+
+def _moment(point: plot_data.Point) -> dict[str, Any]:
+    return {"seq": point.seq, "at": point.at, "y": point.y, "label": point.label, "verdict": point.verdict}
 
 
 async def compare(ls: OdysseyServer, params: CompareParams) -> dict[str, Any]:

@@ -28,9 +28,7 @@ def initialize(ls: OdysseyServer, params: types.InitializeParams) -> None:
     if not folders and params.root_uri:
         folders = [path_of(params.root_uri)]
     ls.session.state.project.folders = tuple(folder for folder in folders if is_file(folder) and Path(folder).is_dir())
-    options: dict[str, Any] = (
-        params.initialization_options if isinstance(params.initialization_options, dict) else {}
-    )
+    options: dict[str, Any] = params.initialization_options if isinstance(params.initialization_options, dict) else {}
     _read_settings(ls, options.get("odyssey", options.get("settings")))
     editor_python = options.get("editorPython")
     ls.session.pool.configure(
@@ -43,13 +41,13 @@ def initialize(ls: OdysseyServer, params: types.InitializeParams) -> None:
 async def initialized(ls: OdysseyServer, params: types.InitializedParams) -> None:
     """Ask for the settings and for news of them, where the client can."""
     workspace = ls.client_capabilities.workspace
-    if workspace is not None and workspace.did_change_configuration is not None:
-        if workspace.did_change_configuration.dynamic_registration:
-            options = types.DidChangeConfigurationRegistrationOptions(section="odyssey")
-            registration = types.Registration(
-                id=_CONFIGURE, method=types.WORKSPACE_DID_CHANGE_CONFIGURATION, register_options=options
-            )
-            await _asked(ls.client_register_capability_async(types.RegistrationParams(registrations=[registration])))
+    news = workspace.did_change_configuration if workspace is not None else None
+    if news is not None and news.dynamic_registration:
+        options = types.DidChangeConfigurationRegistrationOptions(section="odyssey")
+        registration = types.Registration(
+            id=_CONFIGURE, method=types.WORKSPACE_DID_CHANGE_CONFIGURATION, register_options=options
+        )
+        await _asked(ls.client_register_capability_async(types.RegistrationParams(registrations=[registration])))
     ls.outbox.say_status(ls.session.status)
     await _pull_settings(ls)
 

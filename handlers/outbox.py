@@ -1,4 +1,4 @@
-"""Owns what the server says by itself: diagnostics, refreshes, marks, progress, status, messages. Only changes are sent."""
+"""Owns what the server says by itself: diagnostics, refreshes, marks, progress, status. Sends only changes."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Reading:
         return self._child.pid if self._child is not None and self._child.alive else None
 
     async def ask(self, key: str, name: str, **fields: Any) -> dict[str, Any]:
-        """Send a request and wait for its answer. A newer request with the same key makes the older one's answer void."""
+        """Send a request and wait for its answer. A newer request with the same key voids the older one's."""
         child = await self._running()
         older = self._waiting.pop(key, None)
         if older is not None and not older.done():

@@ -1,4 +1,4 @@
-"""Owns composition: session, language server, handlers, transport, and an orderly end. The one import from above is here."""
+"""Owns composition: session, language server, handlers, transport, an orderly end. Holds the one upward import."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ def _run(options: argparse.Namespace, host: Host) -> int:
         print(json.dumps({"schema": 1, "diagnostics": encode(found), "unreadable": unreadable}))
     else:
         for each in found:
-            print(f"{each.path}:{each.line}:{each.column}: {each.severity}: {terminal.printable(each.message)} [{each.code}]")
+            said = terminal.printable(each.message)
+            print(f"{each.path}:{each.line}:{each.column}: {each.severity}: {said} [{each.code}]")
         for path in unreadable:
             print(f"{path}: cannot be read")
     if unreadable:

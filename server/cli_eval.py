@@ -201,7 +201,7 @@ def find_subject(argument: str, host: Host) -> Subject | Outcome:
         refusal = Refusal(code="unreadable", message=f"{path} is no file that can be read", remedy="Check the name.")
         return replace(nothing, refusal=refusal)
     if language_of(path) is None:
-        refusal = Refusal(code="no_kernel", message=f"{path} is neither Python nor CUDA", remedy="Name a .py, .cu or .cuh.")
+        refusal = Refusal(code="no_kernel", message=f"{path} is neither Python nor CUDA", remedy="Name a .py or .cu.")
         return replace(nothing, refusal=refusal)
     reader = Reader()
     reader.open(path, "", found.text)
@@ -225,5 +225,5 @@ def choose(bounds: Sequence[Bound], kernel: str) -> Bound | Refusal:
         return Refusal(code=meant[0].refusal_code, message=meant[0].refusal_words, remedy="")
     if bounds:
         names = ", ".join(bound.anchor for bound in bounds)
-        return Refusal(code="no_kernel", message=f"there is no kernel {kernel} in this file", remedy=f"There are: {names}.")
+        return Refusal(code="no_kernel", message=f"there is no kernel {kernel} here", remedy=f"There are: {names}.")
     return Refusal(code="no_kernel", message="there is no kernel in this file", remedy="Name a file with a kernel.")

@@ -47,9 +47,7 @@ async def _watch(options: argparse.Namespace, host: Host, folder: Path) -> int:
     session = Session(host)
     session.state.project.folders = (str(folder),)
     session.listen(lambda signal: _say(signal, as_json=options.json))
-    settings = Settings(
-        python=options.python, device=options.device, mode=options.mode, watch=GLOBS, evaluate="save"
-    )
+    settings = Settings(python=options.python, device=options.device, mode=options.mode, watch=GLOBS, evaluate="save")
     session.apply(SettingsRead(settings=settings))
     outside = Outside(session)
     outside.start()

@@ -88,13 +88,13 @@ def _value(field: Field, given: Any) -> tuple[Any, str]:
         if isinstance(given, list) and all(isinstance(item, str) for item in given):
             return tuple(given), ""
         return None, f"{name} should be a list of globs, not {_shown(given)}; it is ignored"
-    if field.kind is bool and given in ("on", "off"):
+    if field.kind is bool and isinstance(given, str) and given in ("on", "off"):
         return given == "on", ""
-    if not isinstance(given, field.kind) or (field.kind is str and "\0" in given):
+    if not isinstance(given, field.kind) or (isinstance(given, str) and "\0" in given):
         return None, f"{name} should be {_kind_words(field.kind)}, not {_shown(given)}; it is ignored"
     if field.choices and given not in field.choices:
         return None, f"{name} should be one of {', '.join(field.choices)}, not {_shown(given)}; it is ignored"
-    if field.key == "device" and not DEVICE.fullmatch(given):
+    if field.key == "device" and not DEVICE.fullmatch(str(given)):
         return None, f"{name} should be auto, cpu or cuda:N, not {_shown(given)}; it is ignored"
     return given, ""
 

@@ -1,4 +1,4 @@
-"""Owns the examination of this machine: what is there, what is missing, and the one remedy for each. Never installs anything."""
+"""Owns the examination of this machine: what is there, what is missing, the remedy for each. Installs nothing."""
 
 from __future__ import annotations
 
@@ -61,9 +61,8 @@ async def examine(host: Host, pool: GpuPool, folder: Path) -> Report:
     hello = facts.compile or facts.interpret
     checks = [_server(host), _ledger(host, folder)]
     if not facts.trusted:
-        checks.append(
-            Check(name="trust", ok=False, message="The folder is not trusted: nothing in it is run.", remedy="Trust it.")
-        )
+        message = "The folder is not trusted: nothing in it is run."
+        checks.append(Check(name="trust", ok=False, message=message, remedy="Trust it."))
     elif hello is None:
         why = refusal or facts.refusal
         checks.append(
@@ -114,8 +113,9 @@ def _ledger(host: Host, folder: Path) -> Check:
 
 
 def _worker(hello: Hello, origin: str) -> list[Check]:
+    from_ = origin or "the server"
     checks = [
-        Check(name="python", ok=True, message=f"{hello.executable} (Python {hello.python}, from {origin or 'the server'})"),
+        Check(name="python", ok=True, message=f"{hello.executable} (Python {hello.python}, from {from_})"),
         _package("torch", hello.torch, hello.executable),
         _package("triton", hello.triton, hello.executable),
     ]

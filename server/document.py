@@ -1,6 +1,6 @@
-"""Owns one open text: its lines, generation, kernels and how they are judged, moved along with each edit. Never does IO.
+"""Owns one open text: its lines, generation, kernels and bindings, moved along with each edit. Never does IO.
 
-Between an edit and the next analysis the kernels found before are shifted, so that hints and lenses stand where they stood.
+Between an edit and the next analysis the kernels found before are shifted, so that hints and lenses stay in place.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns asking git where a text stands: commit and whether the file differs from it. Never writes, never fails loudly."""
+"""Owns asking git where a text stands: the commit, and whether the file differs from it. Never writes."""
 
 from __future__ import annotations
 

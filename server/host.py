@@ -1,7 +1,7 @@
 """Owns time, ids, randomness, the environment and the directories of this process. Never decides anything.
 
-Everything else in the server receives a `Host`; nothing else may read the clock, the environment or the current directory
-(lint keeps that), so that a test can fix all of them.
+Everything else in the server receives a `Host`; nothing else may read the clock, the environment or the current
+directory (lint keeps that), so that a test can fix all of them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Host:
         return self._private_folder(Path(tempfile.gettempdir()) / f"odyssey-{os.getuid()}")
 
     def scratch_dir(self) -> Path:
-        """A new private folder for one worker loop, on shared memory where there is some: buffers are mapped from it."""
+        """A new private folder for one worker loop, on shared memory where there is some."""
         return Path(tempfile.mkdtemp(prefix=f"odyssey-{os.getpid()}-", dir=self._shared_memory()))
 
     def sweep_scratch(self) -> None:

@@ -1,6 +1,7 @@
 """Owns the way from a wish to judge a text to verdicts in the ledger. Never shows anything, never judges itself.
 
-One batch a file: its text, and the kernels still to be judged. A newer text replaces the batch; the same text adds to it.
+One batch a file: its text, and the kernels still to be judged. A newer text replaces the batch; the same text adds
+to it.
 """
 
 from __future__ import annotations

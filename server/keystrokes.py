@@ -142,6 +142,7 @@ class Keystrokes:
             return
         generation = document.generation
         touched = self._touched(document)
+        shas = self._shas(document, touched)
         overlays = [[other, text] for other, text in self._state.dirty_texts().items() if other != path]
         found: list[Diagnostic] = []
         for language in sorted({site.language for site in touched} - {"entry"}):
@@ -153,9 +154,11 @@ class Keystrokes:
                 return
             found += answer.diagnostics
         if touched:
-            self._checked.setdefault(path, {}).update(self._shas(document, touched))
-            names = tuple(site.name for site in touched)
-            self._state.post(FrontEndChecked(path=path, generation=generation, diagnostics=tuple(found), kernels=names))
+            self._checked.setdefault(path, {}).update(shas)
+            looked_at = tuple(shas)
+            self._state.post(
+                FrontEndChecked(path=path, generation=generation, diagnostics=tuple(found), kernels=looked_at)
+            )
 
     def _touched(self, document: Document) -> tuple[Site, ...]:
         known = self._checked.get(document.path, {})

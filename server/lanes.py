@@ -1,6 +1,7 @@
 """Owns the order in which jobs go to one worker loop: by cause, then by age. Never looks into a job.
 
-One job runs at a time. A person's own job never waits for a search: the search's running job is cancelled and queued again.
+One job runs at a time. A person's own job never waits for a search: the search's running job is cancelled and
+queued again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import heapq
 import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from evalcore.jobs import Cause
 
@@ -24,7 +25,7 @@ class _Turn:
     priority: int
     number: int
     granted: asyncio.Future[None] = field(compare=False)
-    work: asyncio.Future[object] | None = field(default=None, compare=False)
+    work: asyncio.Future[Any] | None = field(default=None, compare=False)
     preempted: bool = field(default=False, compare=False)
 
 

@@ -1,7 +1,7 @@
-"""Owns the line structure of one text: offsets in code points, UTF-8 bytes and (line, column). Never speaks LSP units.
+"""Owns the line structure of one text: offsets in code points, UTF-8 bytes, (line, column). Never LSP units.
 
-Lines end at \\n, \\r\\n or \\r and nowhere else, as editors count them; str.splitlines would also split at form feeds and
-U+2028, and every position after one would be wrong.
+Lines end at \\n, \\r\\n or \\r and nowhere else, as editors count them; str.splitlines would also split at form feeds
+and U+2028, and every position after one would be wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns which folder a file belongs to, which files are kernel files, and what a verdict's text depends on. Never parses.
+"""Owns which folder a file belongs to, which files may hold kernels, and reading them. Never parses.
 
 Parsing and binding happen in a reader child; this module only keeps the questions and answers in order.
 """
@@ -28,7 +28,7 @@ class DiskText:
 
 
 def language_of(path: str, language_id: str = "") -> str | None:
-    """'python' or 'cuda' for a file that may hold kernels, else None. The editor's language id helps for unsaved texts."""
+    """'python' or 'cuda' for a file that may hold kernels, else None. The editor's language id helps for new texts."""
     known = LANGUAGES.get(PurePath(path).suffix.lower())
     if known is not None:
         return known
@@ -58,7 +58,7 @@ class Project:
         self.folders: tuple[str, ...] = tuple(folders)
 
     def root_of(self, path: str) -> Path:
-        """The folder whose ledger a file's verdicts go to: its workspace folder, else the nearest project, else its own."""
+        """The folder of a file's ledger: its workspace folder, else the nearest project, else its own."""
         around = [folder for folder in self.folders if PurePath(path).is_relative_to(folder)]
         if around:
             return Path(max(around, key=len))

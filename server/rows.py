@@ -102,9 +102,9 @@ def _headline(row: Row, body: dict[str, Any]) -> tuple[str | None, float | None]
     best = ("eager", row.ref_runtime_us) if row.ref_runtime_us else None
     for each in body.get("opponents") or ():
         time_us = each.get("runtime_us")
-        if each.get("admissible") is True and isinstance(time_us, (int, float)) and time_us > 0:
-            if best is None or time_us < best[1]:
-                best = (str(each.get("name", "opponent")), float(time_us))
+        admissible = each.get("admissible") is True and isinstance(time_us, (int, float)) and time_us > 0
+        if admissible and (best is None or time_us < best[1]):
+            best = (str(each.get("name", "opponent")), float(time_us))
     return (None, None) if best is None else (best[0], best[1] / row.runtime_us)
 
 

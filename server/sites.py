@@ -1,4 +1,4 @@
-"""Owns what is known about a text before it is judged: its kernels (Site) and how each is judged (Bound). Never decides.
+"""Owns what is known about a text before it is judged: kernels (Site), how each is judged (Bound). Decides nothing.
 
 Spans are UTF-8 byte offsets. The reader children make these from trees; nothing here touches a tree.
 """
@@ -30,7 +30,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """How some kernels of a text are judged, or why they cannot be. Exactly one of `packed` and `refusal_code` is set."""
+    """How some kernels of a text are judged, or why they cannot be: either `packed` or `refusal_code` is set."""
 
     anchor: str
     """Name of the site that the verdict stands beside."""
@@ -45,7 +45,7 @@ class Bound:
     depends: tuple[str, ...] = ()
     """Absolute paths of project files that the verdict depends on, as far as syntax shows."""
     packed: str = ""
-    """The Problem as JSON with its texts by number: a file of a hundred kernels would otherwise carry its text 200 times."""
+    """The Problem as JSON, its texts by number: a file of 100 kernels would otherwise carry its text 200 times."""
     texts: tuple[str, ...] = ()
     """The numbered texts, shared between the bounds of one file."""
 

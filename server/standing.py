@@ -1,4 +1,4 @@
-"""Owns what verdicts, bindings and the front end say on one document at this moment. Never acts: `server.session` does."""
+"""Owns what verdicts, bindings and the front end say on one document now. Never acts: `server.session` does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the state of the whole server in finished words: what runs, on which card, and the one missing thing. Never acts."""
+"""Owns the state of the server in finished words: what runs, on which card, what is missing. Never acts."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from evalcore.jobs import Measurement
+from evalcore.jobs import CaseReport, Measurement
 from evalcore.results import Status
 from server import words
 from server.headline import headline
@@ -43,19 +43,18 @@ def measurement_card(measurement: Measurement, *, seq: int, colour: bool) -> str
     lines = [f"{_COLOURS[status]}{printable(title)}{_END}" if colour else printable(title)]
     if measurement.result.error:
         lines += ["", printable(measurement.result.error)]
-    lines += ["", *(_case(measurement, number) for number in range(len(measurement.cases)))] if measurement.cases else []
+    if measurement.cases:
+        lines += ["", *(_case(case) for case in measurement.cases)]
     lines += _figures(measurement)
     lines += [f"- {printable(flag.message)}" for flag in measurement.flags]
-    located = [each for each in measurement.diagnostics]
-    lines += [f"{each.path}:{each.line}:{each.column}: {printable(each.message)}" for each in located]
+    lines += [f"{each.path}:{each.line}:{each.column}: {printable(each.message)}" for each in measurement.diagnostics]
     env = measurement.environment
     where = [env.card or "no GPU", f"torch {env.torch}", f"triton {env.triton}", f"Python {env.python}"]
     lines += ["", f"{' · '.join(where)} · {measurement.mode.value} · {measurement.format} · row {seq}"]
     return "\n".join(lines)
 
 
-def _case(measurement: Measurement, number: int) -> str:
-    case = measurement.cases[number]
+def _case(case: CaseReport) -> str:
     right = f"{case.trials_right}/{case.trials}" if case.trials else case.status
     parts = [f"  {printable(case.name)}", f"{case.status} {right}" if case.trials else right]
     if case.max_abs_error is not None:

@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 COALESCE_S = 0.2
+LEDGER_S = 0.03
 MOST_FOLDERS = 400
 
 log = logging.getLogger("odyssey.watch")
@@ -30,11 +31,12 @@ class Watcher:
         self._pending: set[str] = set()
         self._checkout = False
         self._git_lock: Path | None = None
+        self._ledgers: dict[Path, asyncio.TimerHandle] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
     def folder(self, folder: Path, *, recursive: bool = False) -> bool:
-        """Watch a folder, with everything below it where asked; whether it is newly watched. A missing one is left out."""
+        """Watch a folder, with all below it where asked; whether it is newly watched. A missing one is left out."""
         name = str(folder)
         if self._folders.get(name, False) or (name in self._folders and not recursive):
             return False
@@ -76,11 +78,10 @@ class Watcher:
         place = PurePath(path)
         if place.name == ".odyssey":
             self.folder(Path(path))
-            self._on_ledger(Path(place.parent))
+            self._ring(Path(place.parent))
             return
         if place.parent.name == ".odyssey":
-            if place.name.startswith("ledger.db"):
-                self._on_ledger(Path(place.parent.parent))
+            self._ring(Path(place.parent.parent))
             return
         if place.parent.name == ".git":
             # A commit writes neither of these; a checkout, a pull, a merge and a hard reset write one at least.
@@ -91,6 +92,17 @@ class Watcher:
             self._pending.add(path)
         if self._timer is None:
             self._timer = self._loop.call_later(COALESCE_S, self._flush)
+
+    def _ring(self, root: Path) -> None:
+        """Look at a ledger when its files have rested for a moment: what is written before the commit tells nothing."""
+        timer = self._ledgers.pop(root, None)
+        if timer is not None:
+            timer.cancel()
+        self._ledgers[root] = self._loop.call_later(LEDGER_S, self._look, root)
+
+    def _look(self, root: Path) -> None:
+        self._ledgers.pop(root, None)
+        self._on_ledger(root)
 
     def _flush(self) -> None:
         self._timer = None

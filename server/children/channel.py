@@ -10,7 +10,7 @@ from typing import Any
 from evalcore.wire import WireError, encode, parse
 
 READ_LIMIT_BYTES = 64 << 20
-"""Longest line read from a child of our own (the analysis of a huge file); a worker's lines are held to wire's limit."""
+"""Longest line read from a child of our own (analysis of a huge file); a worker's lines are held to wire's limit."""
 
 THREAD_BYTES = 128 << 10
 """Longer lines are parsed in a thread, so that the event loop is not held."""
@@ -44,7 +44,7 @@ class Channel:
             self._writer.write(line)
 
     async def frames(self) -> AsyncIterator[dict[str, Any]]:
-        """Frames until the child closes its end. Raises WireError on a line that is none: the child is then not ours."""
+        """Frames until the child closes its end. Raises WireError on a line that is no frame."""
         while True:
             try:
                 line = await self._reader.readline()

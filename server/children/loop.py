@@ -221,7 +221,7 @@ class WorkerLoop:
         self._on_change()
 
     async def _read(self, child: Child, hello: asyncio.Future[Hello | Refusal], scratch: Path) -> None:
-        deadline = asyncio.get_running_loop().call_later(HELLO_S, lambda: hello.done() or child.kill())
+        deadline = asyncio.get_running_loop().call_later(HELLO_S, _kill_silent, child, hello)
         try:
             async for frame in child.channel.frames():
                 self._take(frame, hello)
@@ -268,7 +268,7 @@ class WorkerLoop:
             self.on_frame(frame)
 
     async def _greet(self, said: Hello, hello: asyncio.Future[Hello | Refusal]) -> None:
-        """Accept a loop that runs the evaluator which lies on the disk now; another one would be judged by other rules."""
+        """Accept a loop that runs the evaluator which lies on the disk now; another one judges by other rules."""
         same = said.protocol == wire.PROTOCOL
         if same and said.evaluator_sha != self._evaluator_sha:
             self._evaluator_sha, _ = await asyncio.to_thread(evaluator_sha)
@@ -325,6 +325,11 @@ _MISMATCH = Refusal(
 )
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def _kill_silent(child: Child, hello: asyncio.Future[Hello | Refusal]) -> None:
+    if not hello.done():
+        child.kill()
 
 
 def wire_frame(name: str, **fields: Any) -> bytes:

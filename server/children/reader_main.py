@@ -2,8 +2,10 @@
 
 Parsing holds Python's lock (200 ms were seen for one large file), so it happens here and not in the server's process.
 
-server -> child:  analyse {path, language, generation, text | null, edits}, close {path}, bind {request, path, text, root, overlays}
-child -> server:  analysed {path, generation, sites, findings, parses}, resend {path, generation}, bound {request, bounds}
+server -> child:  analyse {path, language, generation, text | null, edits}, close {path},
+                  bind {request, path, text, root, overlays}
+child -> server:  analysed {path, generation, sites, findings, parses}, resend {path, generation},
+                  bound {request, bounds, texts}, failed {of}
 """
 
 from __future__ import annotations

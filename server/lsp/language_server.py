@@ -81,7 +81,7 @@ class OdysseyProtocol(LanguageServerProtocol):
             return
         try:
             message = self._structured(data)
-        except Exception:  # noqa: BLE001 - the request fence: whatever a client sent, it gets an answer
+        except Exception:
             log.info("invalid parameters of %s", method, exc_info=True)
             if msg_id is not None and method is not None:
                 self._refuse(msg_id, -32602, f"The parameters of {method} are not valid.")
@@ -104,8 +104,9 @@ class OdysseyProtocol(LanguageServerProtocol):
         if method is None:
             return super().structure_message(data)
         kind = ext.PARAMS.get(method)
-        if kind is None and self.get_message_type(method) is not None:
-            return self._converter.structure(data, self.get_message_type(method))
+        known = self.get_message_type(method)
+        if kind is None and known is not None:
+            return self._converter.structure(data, known)
         params = data.get("params")
         if kind is not None:
             params = ext.read(kind, params)
@@ -180,14 +181,14 @@ class OdysseyProtocol(LanguageServerProtocol):
         return (yield handler, (argument,), None)
 
     @lsp_method(types.EXIT)
-    def lsp_exit(self, *args: Any) -> None:
+    def lsp_exit(self, *args: Any) -> None:  # type: ignore[override]
         """End with 0 after `shutdown`, with 1 without."""
         self.exit_code = 0 if self._shutdown else 1
         self.stopped.set()
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Any:
-        """Straight to our handler: pygls' own text splits lines where editors do not, and would hold every text twice."""
+        """Straight to our handler: pygls' text splits lines where editors do not, and would be a second copy."""
         yield self.fm.features[types.TEXT_DOCUMENT_DID_OPEN], (params,), None
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)

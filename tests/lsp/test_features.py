@@ -137,7 +137,7 @@ async def test_stop_ends_everything(make_editor):
 async def test_a_picked_shape_is_judged_and_remembered(make_editor):
     text = ADD.replace(
         "x = torch.rand(1027)\ny = torch.rand(1027)\nassert torch.allclose(add(x, y), x + y)\n",
-        '''
+        """
 @triton.testing.perf_report(triton.testing.Benchmark(
     x_names=["size"], x_vals=[256, 1024, 4096], line_arg="provider", line_vals=["triton", "torch"],
     line_names=["Triton", "Torch"], ylabel="GB/s", plot_name="add", args={}))
@@ -149,7 +149,7 @@ def benchmark(size, provider):
     if provider == "triton":
         ms = triton.testing.do_bench(lambda: add(x, y))
     return ms
-''',
+""",
     )
     editor = await make_editor(gpu=True)
     uri = editor.open("add.py", text)

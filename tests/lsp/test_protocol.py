@@ -175,7 +175,9 @@ async def test_a_client_that_does_not_read_does_not_stop_the_server(raw, workspa
 
 
 async def test_stray_settings_never_stop_the_server(raw, workspace):
-    await raw.initialize(workspace, odyssey={"evaluate": 7, "watch": "x", "device": "tpu", "reuse": "on", "python": None})
+    await raw.initialize(
+        workspace, odyssey={"evaluate": 7, "watch": "x", "device": "tpu", "reuse": "on", "python": None}
+    )
     for settings in (None, 5, [], {"odyssey": None}, {"odyssey": {"mode": "quick"}}):
         raw.notify("workspace/didChangeConfiguration", {"settings": settings})
     assert (await raw.request(2, "textDocument/hover", _hover(workspace)))["result"] is None
@@ -193,7 +195,9 @@ async def test_started_in_a_folder_that_has_our_names(tmp_path):
     client = Raw(process)
     await client.initialize(hostile, odyssey={"python": fake_python(tmp_path)})
     uri = (hostile / "add.py").as_uri()
-    client.notify("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": ADD}})
+    client.notify(
+        "textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": ADD}}
+    )
     lenses = (await client.request(2, "textDocument/codeLens", {"textDocument": {"uri": uri}}))["result"]
     assert [lens["command"]["title"] for lens in lenses][:3] == ["Evaluate", "Thorough", "History"]
     await client.request(3, "shutdown")
@@ -204,7 +208,9 @@ async def test_started_in_a_folder_that_has_our_names(tmp_path):
 async def test_sigterm_ends_the_server_and_its_children(raw, workspace, tmp_path):
     await raw.initialize(workspace, odyssey={"python": fake_python(tmp_path)})
     uri = (workspace / "add.py").as_uri()
-    raw.notify("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": ADD}})
+    raw.notify(
+        "textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": ADD}}
+    )
     await raw.request(2, "textDocument/codeLens", {"textDocument": {"uri": uri}})
     raw.process.send_signal(signal.SIGTERM)
     assert await raw.end() == 1

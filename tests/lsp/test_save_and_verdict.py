@@ -1,4 +1,4 @@
-"""From a saved text to a verdict on its line, over stdio, with a scripted worker: what is shown, when, and for which text."""
+"""From a saved text to a verdict on its line, with a scripted worker: what is shown, when, for which text."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ async def test_a_wrong_kernel_gets_an_error_on_its_line_which_fades_when_the_tex
     assert found.range.start == types.Position(NAME_LINE + 1, 4)
     assert "max abs error 0.5 at [0, 7]" in found.message
     editor.edit(uri, "import torch\n", "import torch  # x\n")
-    (older,) = await editor.until(
-        lambda: [d for d in editor.diagnostics(uri) if d.message.startswith("older text: ")]
-    )
+    (older,) = await editor.until(lambda: [d for d in editor.diagnostics(uri) if d.message.startswith("older text: ")])
     assert older.severity == types.DiagnosticSeverity.Hint
     assert list(older.tags or ()) == [types.DiagnosticTag.Unnecessary]
 
@@ -126,7 +124,7 @@ async def test_pause_judges_unsaved_text_after_a_quiet_second(make_editor):
     await editor.until_status("idle")
     editor.edit(uri, "x + y, mask", "y + x, mask")
     await editor.until_hint(uri, CORRECT_GPU)
-    assert not editor.heard["odyssey/ledgerAppended"] == []
+    assert editor.heard["odyssey/ledgerAppended"] != []
     rows = await editor.until(lambda: _rows(editor, uri, 1))
     assert rows[0].cause == "pause"
 

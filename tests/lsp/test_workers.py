@@ -1,11 +1,10 @@
-"""What happens when workers die, do not obey, are of another version, or are not there; and that nothing outlives the server."""
+"""Workers that die, do not obey, are of another version or missing; and that nothing outlives the server."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -159,9 +158,7 @@ async def test_a_reader_that_dies_is_replaced_and_knows_the_text(make_editor):
     editor = await make_editor(gpu=True)
     uri = editor.open("add.py", ADD)
     await editor.until_status("idle")
-    readers = {
-        pid for pid in children_of(editor.pid) if "reader_entry" in Path(f"/proc/{pid}/cmdline").read_text()
-    }
+    readers = {pid for pid in children_of(editor.pid) if "reader_entry" in Path(f"/proc/{pid}/cmdline").read_text()}
     assert len(readers) == 2
     for pid in readers:
         os.kill(pid, signal.SIGKILL)
@@ -179,5 +176,3 @@ async def test_the_server_never_imports_torch(make_editor):
     await editor.until_hint(uri, CORRECT_GPU)
     mapped = Path(f"/proc/{editor.pid}/maps").read_text()
     assert "libtorch" not in mapped and "libtriton" not in mapped and "tree_sitter" not in mapped
-
-

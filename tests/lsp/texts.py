@@ -1,6 +1,6 @@
 """Owns the kernel texts that the protocol's tests open."""
 
-ADD = '''\
+ADD = """\
 import torch
 import triton
 import triton.language as tl
@@ -25,12 +25,12 @@ def add(x, y):
 x = torch.rand(1027)
 y = torch.rand(1027)
 assert torch.allclose(add(x, y), x + y)
-'''
+"""
 """A tutorial-style kernel with a tail; line 6 (from 0) holds its name."""
 
 NAME_LINE = 6
 
-UNBOUND = '''\
+UNBOUND = """\
 import triton
 import triton.language as tl
 
@@ -43,7 +43,7 @@ def lonely(x_ptr, n, BLOCK: tl.constexpr):
 
 def run(x):
     lonely[(4,)](x, x.numel(), BLOCK=128)
-'''
+"""
 
 
 def many(kernels: int) -> str:
@@ -51,7 +51,7 @@ def many(kernels: int) -> str:
     parts = ["import torch", "import triton", "import triton.language as tl", ""]
     for number in range(kernels):
         parts.append(
-            f'''
+            f"""
 @triton.jit
 def kernel_{number}(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -63,7 +63,7 @@ def scale_{number}(x):
     out = torch.empty_like(x)
     kernel_{number}[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
     return out
-'''
+"""
         )
     parts.append("x = torch.rand(1000)")
     parts += [f"assert torch.allclose(scale_{number}(x), x * {number + 1})" for number in range(kernels)]

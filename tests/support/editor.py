@@ -226,7 +226,9 @@ class Editor:
         """Code actions on a line."""
         there = types.Range(start=types.Position(line, 0), end=types.Position(line, 200))
         params = types.CodeActionParams(
-            text_document=types.TextDocumentIdentifier(uri=uri), range=there, context=types.CodeActionContext(diagnostics=[])
+            text_document=types.TextDocumentIdentifier(uri=uri),
+            range=there,
+            context=types.CodeActionContext(diagnostics=[]),
         )
         found = await self.client.text_document_code_action_async(params) or ()
         return [each for each in found if isinstance(each, types.CodeAction)]
@@ -266,6 +268,7 @@ class Editor:
 
     async def until_status(self, *states: str, seconds: float = 30.0) -> Any:
         """Wait for one of these states."""
+
         def look() -> Any:
             heard = self.heard["odyssey/status"]
             known = heard and heard[-1].state in states and heard[-1].text != "no kernel yet"

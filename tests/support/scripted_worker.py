@@ -21,9 +21,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from evalcore import results, wire  # noqa: E402
-from evalcore.fingerprint import evaluator_sha, problem_sha  # noqa: E402
-from evalcore.jobs import (  # noqa: E402
+from evalcore import results, wire
+from evalcore.fingerprint import evaluator_sha, problem_sha
+from evalcore.jobs import (
     CaseReport,
     Diagnostic,
     Environment,
@@ -33,7 +33,14 @@ from evalcore.jobs import (  # noqa: E402
     Refusal,
 )
 
-CARD = {"index": 0, "name": "Scripted GPU", "uuid": "GPU-scripted", "arch": "sm_90", "memory_bytes": 1 << 34, "driver": "1"}
+CARD = {
+    "index": 0,
+    "name": "Scripted GPU",
+    "uuid": "GPU-scripted",
+    "arch": "sm_90",
+    "memory_bytes": 1 << 34,
+    "driver": "1",
+}
 
 
 def main() -> int:
@@ -57,7 +64,9 @@ def _read(frames: queue.Queue[dict[str, object] | None]) -> None:
     for line in sys.stdin.buffer:
         if log := os.environ.get("SCRIPT_LOG"):
             with open(log, "a", encoding="utf-8") as stream:
-                stream.write(json.dumps({"pid": os.getpid(), **{k: v for k, v in json.loads(line).items() if k != "job"}}) + "\n")
+                stream.write(
+                    json.dumps({"pid": os.getpid(), **{k: v for k, v in json.loads(line).items() if k != "job"}}) + "\n"
+                )
         frames.put(wire.parse(line))
     frames.put(None)
 
@@ -98,7 +107,9 @@ class Loop:
         if "slow" in orders and self._cancelled(job, float(orders["slow"]), deaf="deaf" in orders):
             return
         if "refuse" in orders:
-            self.send("refused", job_id=job.job_id, refusal=Refusal(code=orders["refuse"], message="scripted", remedy="none"))
+            self.send(
+                "refused", job_id=job.job_id, refusal=Refusal(code=orders["refuse"], message="scripted", remedy="none")
+            )
             return
         measurement = self.measurement(job, orders)
         self.send("stage", job_id=job.job_id, stage="judge", done=1, total=1)
@@ -145,7 +156,9 @@ class Loop:
             line = int(orders["compile_error"])
             result = results.compile_error("scripted: undefined name")
             diagnostics = (
-                Diagnostic(path=path, line=line, column=5, severity="error", code="compile-error", message="undefined name"),
+                Diagnostic(
+                    path=path, line=line, column=5, severity="error", code="compile-error", message="undefined name"
+                ),
             )
         elif "error" in orders:
             result = results.error("RuntimeError: scripted")
@@ -180,7 +193,9 @@ class Loop:
 
     def on_check(self, frame) -> None:
         found = [
-            Diagnostic(path=frame["path"], line=int(line), column=1, severity="error", code="front-end", message=message)
+            Diagnostic(
+                path=frame["path"], line=int(line), column=1, severity="error", code="front-end", message=message
+            )
             for line, message in re.findall(r"# check: (\d+) (.*)", frame["text"])
         ]
         self.send("checked", check_id=frame["check_id"], diagnostics=found, kernels=[])

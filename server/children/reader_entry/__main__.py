@@ -1,7 +1,7 @@
-"""Owns the by-path start of a reader child: makes exactly our packages importable, then hands over. Never reads a frame.
+"""Owns the by-path start of a reader child: makes our packages importable, then hands over. Reads no frame.
 
-It stands alone in its folder, and is started with -I: no current directory, no PYTHONPATH, no user site-packages can put
-a workspace's own `server` folder before ours.
+It stands alone in its folder, and is started with -I: no current directory, no PYTHONPATH and no user site-packages
+can put a workspace's own `server` folder before ours.
 """
 
 import os
