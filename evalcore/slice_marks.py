@@ -78,8 +78,10 @@ class Marker:
         self.asked: set[str] = set()
         self.queue: list[Unit] = []
 
-    def mark(self, keep: Iterable[str] | None) -> None:
-        self.queue += [unit for unit in self.leaves if _always(unit)]
+    def mark(self, keep: Iterable[str] | None, *, lean: bool = False) -> None:
+        """Marks what `keep` needs; `lean` leaves out imports and settings that it does not."""
+        always = _even_lean if lean else _always
+        self.queue += [unit for unit in self.leaves if always(unit)]
         if keep is None:
             self.queue += [unit for unit in self.leaves if isinstance(unit.node, Definition)]
         else:
@@ -141,6 +143,16 @@ def is_main_guard(node: ast.stmt) -> bool:
     """True for `if __name__ == '__main__':`."""
     return isinstance(node, ast.If) and any(
         isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test)
+    )
+
+
+def _even_lean(unit: Unit) -> bool:
+    """What even a lean slice keeps: imports whose names cannot be known, and where imports are searched."""
+    node = unit.node
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "__future__" or any(alias.name == "*" for alias in node.names)
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and (
+        _dotted(node.value.func).startswith("sys.path.")
     )
 
 

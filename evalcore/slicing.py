@@ -16,13 +16,16 @@ from evalcore.slice_marks import Marker, is_check, unit_of, walk
 from evalcore.source_lines import Lines
 
 
-def slice_module(text: str, keep: Iterable[str] | None = None, *, gentle: bool = False) -> str:
+def slice_module(
+    text: str, keep: Iterable[str] | None = None, *, gentle: bool = False, lean: bool = False
+) -> str:
     """Returns `text` with every top-level statement blanked that `keep` does not need.
 
     keep: names of functions, classes or variables (a dotted name counts by its first part); None keeps every
     definition.
     gentle: blank only what is plainly a check, a print or a benchmark run. For helper modules, whose other statements
-    may matter. Raises SyntaxError as `compile` does; the result has as many lines as `text`.
+    may matter. lean: drop unneeded imports as well, for checks that should touch as little as they can. Raises
+    SyntaxError as `compile` does; the result has as many lines as `text`.
     """
     clean = text.lstrip("\ufeff")
     tree = parse(clean)
@@ -31,8 +34,14 @@ def slice_module(text: str, keep: Iterable[str] | None = None, *, gentle: bool =
         for unit in walk(units):
             unit.kept = not is_check(unit.node)
     else:
-        Marker(units).mark(keep)
+        Marker(units).mark(keep, lean=lean)
     return Blanker(clean).blank(units)
+
+
+def bound_names(text: str) -> frozenset[str]:
+    """Every name that the module's statements bind. Raises SyntaxError."""
+    units = [unit_of(node, None) for node in parse(text.lstrip("\ufeff")).body]
+    return frozenset(name for unit in units for name in unit.names.binds)
 
 
 def parse(text: str) -> ast.Module:

@@ -138,16 +138,15 @@ def _context(*args: Any, **kwargs: Any) -> Iterator[Any]:
     yield args[0] if args else None
 
 
-def _refuse_graph(*args: Any, **kwargs: Any) -> Any:
-    raise CannotInterpret("CUDA graphs cannot be interpreted on the CPU")
+def _yield_nothing(*args: Any, **kwargs: Any) -> Iterator[None]:
+    yield
 
 
-def _none(*args: Any, **kwargs: Any) -> None:
-    return None
+def _graph_refusal() -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise CannotInterpret("CUDA graphs cannot be interpreted on the CPU")
 
-
-def _zero(*args: Any, **kwargs: Any) -> int:
-    return 0
+    return refuse
 
 
 def _properties(*args: Any, **kwargs: Any) -> SimpleNamespace:
@@ -170,21 +169,33 @@ class _Device(contextlib.AbstractContextManager["_Device"]):
         return None
 
 
-_ANSWERS: dict[str, Any] = {
-    "is_available": lambda: True, "device_count": lambda: 1, "current_device": _zero, "is_initialized": lambda: True,
-    "init": _none, "synchronize": _none, "empty_cache": _none, "ipc_collect": _none, "set_device": _none,
-    "get_device_properties": _properties, "get_device_name": lambda *a, **k: "interpreted",
-    "get_device_capability": lambda *a, **k: CAPABILITY, "get_arch_list": lambda: ["sm_90"],
-    "current_stream": lambda *a, **k: FakeStream(), "default_stream": lambda *a, **k: FakeStream(),
-    "set_stream": _none, "stream": _context, "Stream": FakeStream, "ExternalStream": FakeStream, "Event": FakeEvent,
-    "device": _Device, "device_of": _Device, "CUDAGraph": FakeGraph, "graph": _refuse_graph,
-    "make_graphed_callables": _refuse_graph, "is_current_stream_capturing": lambda: False,
-    "manual_seed": _none, "manual_seed_all": _none, "seed": _none, "seed_all": _none,
-    "memory_allocated": _zero, "max_memory_allocated": _zero, "memory_reserved": _zero, "max_memory_reserved": _zero,
-    "reset_peak_memory_stats": _none, "reset_max_memory_allocated": _none, "memory_stats": lambda *a, **k: {},
-    "mem_get_info": lambda *a, **k: (80 << 30, 80 << 30), "is_bf16_supported": lambda *a, **k: True,
-    "can_device_access_peer": lambda *a, **k: False, "set_per_process_memory_fraction": _none,
+_VALUES: dict[str, Any] = {
+    "is_available": True, "device_count": 1, "current_device": 0, "is_initialized": True, "init": None,
+    "synchronize": None, "empty_cache": None, "ipc_collect": None, "set_device": None, "get_device_name": "interpreted",
+    "get_device_capability": CAPABILITY, "get_arch_list": ["sm_90"], "set_stream": None,
+    "is_current_stream_capturing": False, "manual_seed": None, "manual_seed_all": None, "seed": None, "seed_all": None,
+    "memory_allocated": 0, "max_memory_allocated": 0, "memory_reserved": 0, "max_memory_reserved": 0,
+    "reset_peak_memory_stats": None, "reset_max_memory_allocated": None, "memory_stats": {},
+    "mem_get_info": (80 << 30, 80 << 30), "is_bf16_supported": True, "can_device_access_peer": False,
+    "set_per_process_memory_fraction": None,
 }
+"""Functions of torch.cuda that answer with a value."""
+
+
+def _answers() -> dict[str, Any]:
+    """Functions and classes of torch.cuda that need more than a value."""
+    return {
+        "get_device_properties": _properties, "current_stream": lambda *a, **k: FakeStream(),
+        "default_stream": lambda *a, **k: FakeStream(), "stream": _context, "Stream": FakeStream,
+        "ExternalStream": type("ExternalStream", (FakeStream,), {}), "Event": FakeEvent, "device": _Device,
+        "device_of": type("device_of", (_Device,), {}), "CUDAGraph": FakeGraph, "graph": _graph_refusal(),
+        "make_graphed_callables": _graph_refusal(),
+    }
+
+
+def _answering(value: Any) -> Callable[..., Any]:
+    """A function of its own for each name: torch._dynamo refuses one object under two names."""
+    return lambda *args, **kwargs: value
 
 
 _installed = False
@@ -204,11 +215,13 @@ def install_torch() -> None:
     if _installed:
         return
     _installed = True
-    for name, answer in _ANSWERS.items():
+    for name, value in _VALUES.items():
+        setattr(torch.cuda, name, _answering(value))
+    for name, answer in _answers().items():
         setattr(torch.cuda, name, answer)
     for name in ("range_push", "range_pop", "mark"):
-        setattr(torch.cuda.nvtx, name, _none)
-    torch.cuda.nvtx.range = _context  # type: ignore[assignment]
+        setattr(torch.cuda.nvtx, name, _answering(None))
+    torch.cuda.nvtx.range = contextlib.contextmanager(_yield_nothing)  # type: ignore[assignment]
     _redirect_defaults()
     _redirect_autocast()
     _redirect_generators()
@@ -226,7 +239,7 @@ def _redirect_defaults() -> None:
         return load(*args, **kwargs)
 
     torch.set_default_device = set_device  # type: ignore[assignment]
-    torch.set_default_tensor_type = _none  # type: ignore[assignment]
+    torch.set_default_tensor_type = _answering(None)  # type: ignore[assignment]
     torch.load = load_on_cpu
     torch.compile = _run_eagerly  # type: ignore[assignment]
 

@@ -16,11 +16,12 @@ from types import ModuleType
 from typing import Any
 
 from evalcore.facts import KernelFacts
-from evalcore.gpu import compile_faults, fake_cuda, importing, kernel_syntax, redirect
+from evalcore.gpu import compile_faults, fake_cuda, importing, kernel_names, kernel_syntax, redirect
 from evalcore.gpu.kernel_syntax import KernelSyntax, Launch, Parameter
 from evalcore.gpu.nvrtc import arch_of
 from evalcore.jobs import Diagnostic
-from evalcore.slicing import parse, slice_module
+from evalcore.slicing import bound_names, parse, slice_module
+from evalcore.source_lines import Lines
 from evalcore.static.compile import Signature, front_end
 
 _POINTERS = ("*fp32", "*fp16", "*i32", "*fp32", "*i8", "*bf16", "*i64")
@@ -29,7 +30,7 @@ _SHAPE_WORDS = re.compile(
     r"shape|dimension|broadcast|incompatible|power of|elements|>=|must be|multiple|rank|size|number of", re.IGNORECASE
 )
 _NOT_DEFINED = re.compile(r"name '(\w+)' is not defined|(\w+) is not defined")
-_NO_ATTRIBUTE = re.compile(r"module 'triton[\w.]*' has no attribute '(\w+)'")
+_ALWAYS_WRONG = re.compile(r"module 'triton[\w.]*' has no attribute|Cannot access global variable")
 _CALL_SHAPE = re.compile(
     r"missing \d+ required (?:positional|keyword)|unexpected keyword argument|got multiple values|"
     r"takes (?:from )?\d+ (?:to \d+ )?positional|missing a required argument|too many positional"
@@ -87,13 +88,18 @@ def check_triton(
     launched = {one.kernel for one in launches}
     arch = arch_of(target)
     diagnostics: list[Diagnostic] = []
+    for name in functions:
+        if not kernels or name in kernels or name in called:
+            diagnostics += _plain_errors(path, text, found[name], functions[name].fn.__globals__)
+    told = {(one.path, one.line) for one in diagnostics}
     for name, function in functions.items():
         if (kernels and name not in kernels) or (name in called and name not in launched):
             continue
         evidence = [one for one in launches if one.kernel == name]
-        failure = _check(function, syntax[name], _configs(module, name), evidence, arch)
+        subject = _Subject(function, syntax[name], _configs(module, name), evidence, arch)
+        failure = _check(subject)
         if failure is not None:
-            diagnostics += _diagnostic(failure, path)
+            diagnostics += [one for one in _diagnostic(failure) if (one.path, one.line) not in told]
     return list(dict.fromkeys(diagnostics)), []
 
 
@@ -122,7 +128,8 @@ def _load(
     project = importing.begin(path, root, overlays)
     try:
         with redirect.pretend_cuda():
-            return importing.run_main(project, slice_module(text, keep))
+            project.dropped = bound_names(text)
+            return importing.run_main(project, slice_module(text, keep, lean=True))
     except (Exception, SystemExit):  # noqa: BLE001  (the fence around user code: running the file will tell)
         return None
 
@@ -151,19 +158,30 @@ def _configs(module: ModuleType, name: str) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------------------------------------------------- one kernel
 
 
-def _check(
-    function: Any, syntax: KernelSyntax, configs: list[dict[str, Any]], launches: list[Launch], arch: int
-) -> _Failure | None:
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """One kernel and what the text says about its use."""
+
+    function: Any
+    syntax: KernelSyntax
+    configs: list[dict[str, Any]]
+    launches: list[Launch]
+    arch: int
+
+
+def _check(subject: _Subject) -> _Failure | None:
     """The error to report, or None."""
     first: _Failure | None = None
-    fixed = _fixed(syntax, configs, launches)
-    guesses = list(_guesses(syntax, fixed))
-    for signature in guesses:
-        failure = _try(function, signature, arch)
+    syntax = subject.syntax
+    fixed = _fixed(syntax, subject.configs, subject.launches)
+    for signature in _guesses(syntax, fixed):
+        failure = _try(subject.function, signature, subject.arch)
         if failure is None:
             return None
-        if _certain(failure, function, syntax):
+        if _certain(failure, subject.function, syntax):
             return failure
+        if not subject.launches:
+            return None  # perhaps a helper of another file, called with values that nothing here shows
         if first is not None and failure.key() != first.key():
             return None
         first = first or failure
@@ -190,7 +208,7 @@ def _class_of(error: BaseException) -> str:
 def _certain(failure: _Failure, function: Any, syntax: KernelSyntax) -> bool:
     """True for errors that no other guess could take away."""
     message = failure.told.message
-    if failure.kind == "UnsupportedLanguageConstruct" or _NO_ATTRIBUTE.search(message):
+    if failure.kind == "UnsupportedLanguageConstruct" or _ALWAYS_WRONG.search(message):
         return True
     undefined = _NOT_DEFINED.search(message)
     if undefined:
@@ -257,7 +275,21 @@ def _constant_guess(parameter: Parameter, turn: int, size: int) -> Any:
     return size
 
 
-def _diagnostic(failure: _Failure, path: str) -> Iterator[Diagnostic]:
+def _plain_errors(
+    path: str, text: str, node: ast.FunctionDef, namespace: Mapping[str, Any]
+) -> Iterator[Diagnostic]:
+    """Names that exist nowhere: certain without compiling, also in branches that no guess reaches."""
+    lines = Lines(text.lstrip("\ufeff"))
+    for part, message in kernel_names.undefined(node, namespace):
+        start, end = lines.span(part)
+        (line, column), (end_line, end_column) = lines.position(start), lines.position(end)
+        yield Diagnostic(
+            path=path, line=line, column=column, severity="error", code="triton", message=message, end_line=end_line,
+            end_column=end_column,
+        )
+
+
+def _diagnostic(failure: _Failure) -> Iterator[Diagnostic]:
     place = failure.told.place
     assert place is not None
     yield Diagnostic(

@@ -7,6 +7,7 @@ Never decides what to call, and never writes into the project.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -38,6 +39,8 @@ class Project:
     """Absolute path -> text of an unsaved buffer."""
     main_text: str = ""
     """The sliced text that stands for `path`."""
+    dropped: frozenset[str] = frozenset()
+    """Names that the whole text binds. Those that the slice leaves out can still be imported by other modules."""
     files: dict[str, str] = field(default_factory=dict)
     """Absolute path -> sha256 of the project files that were loaded, the main file excepted."""
     modules: list[str] = field(default_factory=list)
@@ -262,6 +265,12 @@ class ProjectLoader(importlib.machinery.SourceFileLoader):
         super().__init__(fullname, path)
         self.project = project
 
+    def exec_module(self, module: ModuleType) -> None:
+        """Runs the module; names that the slice left out can be imported, but not used."""
+        if str(self.path) == self.project.path and self.project.dropped:
+            module.__dict__["__getattr__"] = functools.partial(_placeholder, self.project.dropped, module.__name__)
+        super().exec_module(module)
+
     def get_code(self, fullname: str) -> CodeType:
         """The code of the module: the main file's slice, or a helper without its checks and benchmark runs."""
         path = str(self.path)
@@ -278,6 +287,22 @@ class ProjectLoader(importlib.machinery.SourceFileLoader):
 def beside(path: str, name: str) -> str:
     """Absolute path of a file that a text at `path` names, such as a header."""
     return os.path.normpath(os.path.join(os.path.dirname(path), name))
+
+
+class NotLoaded:
+    """Stands for a name of the main file that its slice left out."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NameError(f"{self.__name__} was not loaded: only what the kernel needs is")
+
+
+def _placeholder(dropped: frozenset[str], module: str, name: str) -> Any:
+    if name in dropped:
+        return NotLoaded(name)
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
 def gently(text: str) -> str:

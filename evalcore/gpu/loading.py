@@ -24,7 +24,7 @@ from evalcore.gpu import compile_faults, cuda_build, importing, launched
 from evalcore.gpu.faults import CandidateFault, fault, locate
 from evalcore.jobs import Flag
 from evalcore.problem import Inputs, InputsKind, Problem, Program, ProgramKind
-from evalcore.slicing import override_constants, parse, slice_module
+from evalcore.slicing import bound_names, override_constants, parse, slice_module
 
 _INPUT_GLOBALS = ("torch", "math", "random")
 
@@ -237,10 +237,10 @@ def _names_in(text: str) -> list[str]:
 
 
 def _run(project: importing.Project, text: str, keep: Iterable[str]) -> ModuleType:
-    """Executes the slice; a name that only dynamic code needs brings the whole of the definitions in."""
-    keep = list(keep)
+    """Executes the slice that `keep` needs as the project's file."""
     parse_or_raise(text, project.path)
-    return importing.run_main(project, slice_module(text, keep))
+    project.dropped = bound_names(text)
+    return importing.run_main(project, slice_module(text, list(keep)))
 
 
 def parse_or_raise(text: str, path: str) -> None:
@@ -273,7 +273,8 @@ def _entry(
 def _attribute(module: ModuleType, dotted: str) -> Any:
     target: Any = module
     for part in dotted.split("."):
-        if not hasattr(target, part):
+        there = part in vars(module) if target is module else hasattr(target, part)
+        if not there:
             path = getattr(module, "__file__", "") or ""
             raise fault(
                 "compile", f"{os.path.basename(path)} has no {dotted!r}", Place(path=path, line=1) if path else None
