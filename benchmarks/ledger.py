@@ -145,8 +145,8 @@ def many_writers(folder: Path, each: int) -> dict[str, Any]:
                 "verify": ledger.verify().state, "appends_per_s": WRITERS * each / took_s}  # fmt: skip
 
 
-def measure(folder: Path, rows: int) -> dict[str, Any]:
-    """All figures with a ledger of `rows` rows."""
+def measure(folder: Path, rows: int, *, beside: bool) -> dict[str, Any]:
+    """All figures with a ledger of `rows` rows; `beside`: with the rival's, which takes as much disk again."""
     workspace = folder / "workspace"
     workspace.mkdir()
     ledger = Ledger.open(workspace, state_dir=folder / "state")
@@ -157,7 +157,7 @@ def measure(folder: Path, rows: int) -> dict[str, Any]:
         number = next(numbers)
         ledger.append(measurement(number), text=text(number))
 
-    db = rival(folder / "rival.db", rows)
+    db = rival(folder / "rival.db", rows if beside else 0)
     rival_numbers = iter(range(rows + 1, 10 * rows + 100_000))
     file, kernel = "kernels/k7.py", "k7"
     figures: dict[str, Any] = {
@@ -186,12 +186,13 @@ def main() -> int:
     """Measure, print, write; exit 1 where a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--alone", action="store_true", help="an empty rival: its figures then say nothing")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--folder", type=Path, help="where the files are made (default: a temporary folder)")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="odyssey-bench-", dir=options.folder))
     try:
-        figures = measure(folder, options.rows)
+        figures = measure(folder, options.rows, beside=not options.alone)
         figures["many_writers"] = many_writers(folder, 100)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -203,10 +204,13 @@ def main() -> int:
         "first_page_ms": figures["first_page_200"]["median_ms"] <= BARS["first_page_ms"],
         "writers_lose_nothing": writers["found"] == writers["appended"] and writers["verify"] == "intact",
     }
+    if options.alone:
+        ratio = page_ratio = float("nan")
     result = {
         "rows": options.rows, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version,
         "cpus": os.cpu_count(), "figures": figures, "bars": BARS, "met": met,
-        "ratio_append_to_plain_sqlite3": ratio, "ratio_first_page_to_plain_sqlite3": page_ratio,
+        "ratio_append_to_plain_sqlite3": None if options.alone else ratio,
+        "ratio_first_page_to_plain_sqlite3": None if options.alone else page_ratio,
     }  # fmt: skip
     for name, value in figures.items():
         print(f"{name:28} {json.dumps(value)}")

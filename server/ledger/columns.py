@@ -98,9 +98,14 @@ class Row:
     @property
     def plain(self) -> dict[str, Any]:
         """The body as plain JSON values, also where it does not decode."""
-        value = json.loads(self.body)
+        try:
+            value = json.loads(self.body)
+        except ValueError:
+            return {}  # a stranger's row: verify says what is wrong with it
         return value if isinstance(value, dict) else {}
 
+
+MAY_LACK = frozenset(("reason", "error", "regime", "card", "uuid", "driver", "torch", "triton", "git_sha", "judge"))
 
 READ_COLUMNS = (
     "seq", "at", "file", "kernel", "kernel_sha", "problem_id", "problem_sha", "format", "mode", "cause", "author",
@@ -111,13 +116,35 @@ READ_COLUMNS = (
 
 
 def read_row(values: tuple[Any, ...], *, foreign: bool) -> Row:
-    """A Row from values in the order of READ_COLUMNS."""
-    given: dict[str, Any] = dict(zip(READ_COLUMNS, values, strict=True))
-    given["parents"] = tuple(json.loads(given["parents"] or "[]"))
-    given["interpreted"] = bool(given["interpreted"])
-    given["git_dirty"] = None if given["git_dirty"] is None else bool(given["git_dirty"])
+    """A Row from values in the order of READ_COLUMNS. A stranger's file may hold anything: types are made to fit."""
+    given = {name: fitting(name, value) for name, value in zip(READ_COLUMNS, values, strict=True)}
+    given["parents"] = parents_in(given["parents"])
     given["judge"] = given["judge"] or "odyssey"
     return Row(**given, foreign=foreign)
+
+
+def fitting(name: str, value: Any) -> Any:
+    """A stored value as a column of that name may be: a stranger's file may hold anything in it."""
+    if name in REAL:
+        return float(value) if isinstance(value, (int, float)) else None
+    if name == "seq":
+        return int(value)
+    if name in ("interpreted", "git_dirty"):
+        return None if value is None and name == "git_dirty" else bool(value)
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return None if name in MAY_LACK else ""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def parents_in(text: Any) -> tuple[str, ...]:
+    """The shas in a JSON list, () for anything else."""
+    try:
+        found = json.loads(text or "[]")
+    except (ValueError, TypeError):
+        return ()
+    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
 
 
 def judge_of(measurement: Measurement) -> str:

@@ -26,7 +26,14 @@ def label(node: Node, *, elsewhere: bool = False) -> str:
     shown = " ".join(figures)
     if shown and elsewhere:
         shown = f"~{shown}~ on {node.card}"
-    parts = [f"#{node.seq}", node.sha[:10], WORDS[node.status], shown, "best" if node.best else "", node.author]
+    parts = [
+        f"#{node.seq}",
+        node.sha[:10],
+        WORDS.get(node.status, node.status),
+        shown,
+        "best" if node.best else "",
+        node.author,
+    ]
     text = " ".join(part for part in parts if part)
     if node.intent:
         text += f": {' '.join(node.intent.split())[:MOST_TEXT]}"
@@ -49,7 +56,7 @@ def as_text(drawn: Map, cards: frozenset[str] | None = None) -> str:
         node = by_row[row]
         living = {lane for lane, end in wait.items() if end < row}
         cells = ["|" if lane in living else " " for lane in range(drawn.lanes)]
-        cells[node.lane] = MARKS[node.status]
+        cells[node.lane] = MARKS.get(node.status, "?")
         far = [parent for parent in into[row] if parent.lane != node.lane]
         note = "".join(f" <- {parent.sha[:10]}" for parent in far)
         lines.append(f"{' '.join(cells).rstrip():<{2 * drawn.lanes}} {label(node, elsewhere=_far(node, cards))}{note}")
@@ -103,7 +110,9 @@ def as_dot(drawn: Map) -> str:
     for node in drawn.nodes:
         style = "dashed" if node.buried is not None else "bold" if node.best else "rounded"
         text = label(node).replace("\\", "\\\\").replace('"', '\\"')
-        lines.append(f'  "{_id(node)}" [label="{text}", color="{COLOURS[node.status]}", style="{style}"];')
+        lines.append(
+            f'  "{_id(node)}" [label="{text}", color="{COLOURS.get(node.status, "#555555")}", style="{style}"];'
+        )
     at = {(node.file, node.kernel, node.sha): node for node in drawn.nodes}
     for row, parents in _parents_of(drawn, at).items():
         child = drawn.nodes[row]
@@ -129,7 +138,7 @@ def as_svg(drawn: Map, cards: frozenset[str] | None = None) -> str:
         parts += [_line(drawn.nodes[row], parent, last) for parent in parents]
     for node in drawn.nodes:
         x, y = _point(node, last)
-        fill = "#ffffff" if node.buried is not None else COLOURS[node.status]
+        fill = "#ffffff" if node.buried is not None else COLOURS.get(node.status, "#555555")
         ring = ' stroke-width="4"' if node.best else ' stroke-width="2"'
         far = ' text-decoration="line-through"' if _far(node, cards) else ""
         parts.append(_mark(node, (x, y), text_x, (fill, ring, far)))
@@ -139,7 +148,9 @@ def as_svg(drawn: Map, cards: frozenset[str] | None = None) -> str:
 def _mark(node: Node, point: tuple[int, int], text_x: int, look: tuple[str, str, str]) -> str:
     (x, y), (fill, ring, far) = point, look
     faint = ' opacity=".55"' if node.buried is not None else ""
-    circle = f'<circle cx="{x}" cy="{y}" r="{RADIUS}" fill="{fill}" stroke="{COLOURS[node.status]}"{ring}/>'
+    circle = (
+        f'<circle cx="{x}" cy="{y}" r="{RADIUS}" fill="{fill}" stroke="{COLOURS.get(node.status, "#555555")}"{ring}/>'
+    )
     return f'{circle}<text x="{text_x}" y="{y + 4}"{far}{faint}>{escape(label(node))}</text>'
 
 

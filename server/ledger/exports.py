@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import os
 import stat
@@ -33,6 +34,8 @@ SOLUTION_COLUMNS = {
     "foreign_rows": ("at", "source", "source_format", "file", "kernel", "status", "speedup", "runtime_us", "card"),
 }
 BLOCK_BYTES = 1 << 16
+BATCH_LINES = 256
+"""Lines in one write where many are missing: a ledger may hold gigabytes of texts."""
 
 
 class Mirror:
@@ -71,12 +74,14 @@ class Mirror:
         if size != self.seen_bytes:
             self.position = self._last_right_line(db, handle, size)
             size = os.fstat(handle).st_size
-        made = list(self.lines(db, self.position))
-        if made:
-            write_all(handle, b"".join(made))
-            self.position = position_in(made[-1])
+        written = 0
+        lines = self.lines(db, self.position)
+        while batch := list(itertools.islice(lines, BATCH_LINES)):
+            write_all(handle, b"".join(batch))
+            self.position = position_in(batch[-1])
+            written += len(batch)
         self.seen_bytes = os.fstat(handle).st_size
-        return len(made)
+        return written
 
     def _last_right_line(self, db: Database, handle: int, size: int) -> int:
         """Position of the last line that the chain agrees with; takes back a torn end, closes any other ragged end."""

@@ -5,13 +5,13 @@ A node is a text of one kernel of one file. Judged again, it keeps its place and
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlite_utils import Database
 
+from server.ledger.columns import fitting, parents_in
 from server.ledger.lanes import Lanes
 
 NodeKey = tuple[str, str, str]
@@ -22,6 +22,8 @@ ROW_STEP = (
     " author, intent, parents, status, reason, speedup, runtime_us, card, uuid from rows where seq > ?"
 )
 """A subquery and no join: a join makes SQLite walk the chain instead of the kernel's own rows."""
+NAMES = ("seq", "at", "file", "kernel", "kernel_sha", "author", "intent", "parents", "status", "reason", "speedup",
+         "runtime_us", "card", "uuid")  # fmt: skip
 BURIAL_STEP = (
     "select (select position from chain where kind = 'burials' and ref = burials.id), id, sha, reason"
     " from burials where id > ? order by id"
@@ -118,7 +120,8 @@ class _Sheet:
                 self._burial(str(values[1]), str(values[2]))
 
     def _row(self, values: tuple[Any, ...]) -> None:
-        seq, at, file, kernel, sha, author, intent, parents, status, reason, speedup, runtime_us, card, uuid = values
+        fitted = [fitting(name, value) for name, value in zip(NAMES, values, strict=True)]
+        seq, at, file, kernel, sha, author, intent, parents, status, reason, speedup, runtime_us, card, uuid = fitted
         key = (file, kernel, sha)
         newest = {"seq": seq, "status": status, "reason": reason, "speedup": speedup, "runtime_us": runtime_us,
                   "card": card, "uuid": uuid}  # fmt: skip
@@ -126,7 +129,7 @@ class _Sheet:
         if node is not None:
             node.update(newest)
             return
-        above = [k for sha_above in json.loads(parents) for k in self._parent_keys(file, kernel, sha_above, key)]
+        above = [k for sha_above in parents_in(parents) for k in self._parent_keys(file, kernel, sha_above, key)]
         lane, row = self.lanes.place(key, above)
         self.width = max(self.width, lane + 1)
         self.nodes[key] = {

@@ -38,10 +38,10 @@ def figures(row: Row, cards: frozenset[str], *, colour: bool) -> str:
 
 def line(row: Row, cards: frozenset[str], *, colour: bool = False) -> str:
     """One row in one line."""
-    verdict = WORDS[row.status] + (f" ({row.reason})" if row.reason else "")
+    verdict = WORDS.get(row.status, row.status) + (f" ({row.reason})" if row.reason else "")
     if row.interpreted and row.status == "correct":
         verdict += " (interpreted)"
-    shown = f"{COLOURS[row.status]}{verdict}{PLAIN}" if colour else verdict
+    shown = f"{COLOURS.get(row.status, '')}{verdict}{PLAIN}" if colour else verdict
     parts = [
         f"#{row.seq:<5} {row.at[:19].replace('T', ' ')}  {row.kernel:<20.40} {shown}",
         figures(row, cards, colour=colour),
@@ -79,7 +79,7 @@ def card(row: Row, cards: frozenset[str], *, burial: str | None, pinned: bool) -
     """Everything about a row that a person asks for first."""
     body = row.plain
     facts = [
-        ("verdict", WORDS[row.status] + (f" ({row.reason})" if row.reason else "")),
+        ("verdict", WORDS.get(row.status, row.status) + (f" ({row.reason})" if row.reason else "")),
         ("time", figures(row, cards, colour=False)),
         ("reference", duration(row.ref_runtime_us) if row.ref_runtime_us else ""),
         ("regime", row.regime or ""),

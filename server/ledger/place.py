@@ -65,7 +65,9 @@ def choose(workspace: Path, state_dir: Path, *, mounts: str | None = None) -> Pl
     own = own_place(workspace)
     obstacle = link_in_the_way(own.folder)
     if obstacle is not None:
-        return state_place(workspace, state_dir, f"{obstacle} is a symbolic link and is not followed (remove it)")
+        return state_place(
+            workspace, state_dir, f"{obstacle} is a symbolic link (or no regular file) and is not followed"
+        )
     kind = file_system(workspace, mounts)
     if kind in NO_WAL:
         return state_place(workspace, state_dir, f"the folder lies on {kind}, where SQLite's WAL does not work")

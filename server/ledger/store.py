@@ -98,6 +98,7 @@ class Ledger:
         places.leave_gitignore(place.folder)
         connection = sqlite3.connect(place.database, timeout=WAIT_S)
         try:
+            connection.text_factory = lambda raw: raw.decode("utf-8", "replace")  # a damaged byte stops no list
             db = Database(connection, recursive_triggers=True, execute_plugins=False)
             schema.harden(db)
             schema.version(db)  # before the first write: a stranger's file keeps every byte

@@ -34,7 +34,7 @@ def _trace(row: Row, body: dict[str, Any], case: dict[str, Any], input_names: tu
     if evaluation is None:
         return None
     return {
-        "definition": row.problem_id,
+        "definition": "".join(c if c.isalnum() or c in "-_." else "_" for c in row.problem_id).strip("_") or "problem",
         "workload": {
             "axes": case.get("sizes") or {},
             "inputs": {name: {"type": "random"} for name in input_names},

@@ -75,7 +75,7 @@ def verify_folder(folder: Path, key: bytes | None, anchor_of: Callable[[str], An
     obstacle = link_in_the_way(folder)
     try:
         if obstacle is not None:
-            raise OSError(f"{obstacle} is a symbolic link and is not followed")
+            raise OSError(f"{obstacle} is a symbolic link (or no regular file) and is not followed")
         path.stat()
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30.0)
     except (OSError, sqlite3.Error) as problem:

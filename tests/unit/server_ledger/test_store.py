@@ -11,6 +11,7 @@ import pytest
 from evalcore.fingerprint import sha256_text
 from evalcore.jobs import Mode
 from evalcore.results import compile_error, error, incorrect
+from server.ledger import compare, drawing, listing
 from server.ledger.reuse import ReuseKey
 from server.ledger.store import Ledger
 from tests.support import measurements
@@ -223,3 +224,28 @@ def test_the_key_itself_is_known_only_to_the_state_folder(tmp_path: Path) -> Non
         folder = ledger.place.folder
     for path in folder.iterdir():
         assert KEY not in path.read_bytes() and KEY.hex().encode() not in path.read_bytes()
+
+
+def test_a_strangers_nonsense_stops_no_list(tmp_path: Path) -> None:
+    """A cloned repository's ledger may hold anything that SQLite can store."""
+    with opened(tmp_path, key=bytes(32)) as theirs:
+        for text in ("a", "b", "c"):
+            theirs.append(judged(text), text=text)
+        path = theirs.place.database
+    db = plain(path)
+    db.execute("drop trigger rows_no_update")
+    db.execute("update rows set speedup = 'fast', runtime_us = x'00', body = '{', parents = 'x', status = 'great',"
+               " author = cast(x'ff' as text), card = 7, git_dirty = 'no' where seq = 1")  # fmt: skip
+    db.execute("update rows set body = '[]', parents = '{}', interpreted = 'x', at = 12 where seq = 2")
+    db.close()
+    with opened(tmp_path) as ledger:
+        rows = ledger.rows()
+        assert [row.seq for row in rows] == [3, 2, 1]
+        bad = rows[-1]
+        assert (bad.speedup, bad.runtime_us, bad.parents, bad.plain, bad.card) == (None, None, (), {}, "7")
+        assert drawing.as_text(ledger.map()) and drawing.as_svg(ledger.map())
+        assert all(listing.line(row, frozenset()) and listing.as_json(row, frozenset()) for row in rows)
+        assert all(listing.card(row, frozenset(), burial=None, pinned=False) for row in rows)
+        compare.compare(ledger, rows[0], bad)
+        assert ledger.verify().state == "damaged"
+        assert ledger.append(judged("mine"), text="mine") == 4
