@@ -24,7 +24,8 @@ RANDOM = {
     "uniform_", "random_", "multinomial", "bernoulli_", "exponential_", "make_tensor", "standard_normal", "random",
 }  # fmt: skip
 """Last part of the names of calls that draw data."""
-_GLOBAL = re.compile(r"__global__(?:\s|__launch_bounds__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)|[\w:<>*&,])*?\b(\w+)\s*\(")
+_GLOBAL = re.compile(r"__global__[\s\w:<>*&,]*?\b(\w+)\s*\(")
+_BOUNDS = re.compile(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)|__cluster_dims__\s*\([^()]*\)")
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 
@@ -221,8 +222,8 @@ def native_kernels(value: ast.AST, strings: dict[str, str]) -> tuple[str, ...] |
 def global_names(text: str) -> list[str]:
     """Names of __global__ functions with a body or a prototype in CUDA text, in order, comments left out."""
     names: list[str] = []
-    for match in _GLOBAL.finditer(_COMMENTS.sub(" ", text)):
-        if match.group(1) not in names and match.group(1) != "__launch_bounds__":
+    for match in _GLOBAL.finditer(_BOUNDS.sub(" ", _COMMENTS.sub(" ", text))):
+        if match.group(1) not in names:
             names.append(match.group(1))
     return names
 

@@ -200,8 +200,9 @@ def returned_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str
 def _parameters(found: _Setting) -> list[str]:
     """Parameter names of the reference function, else of the candidate: names for inputs that have none."""
     function = found.hosts.functions.get(_word(found.declared.reference))
-    if function is None:
-        function = found.hosts.functions.get(found.declared.candidate)
+    if function is None and found.module.path == found.path:
+        wrapper = found.declared.candidate or _wrapper_near(found.hosts, found.declared)
+        function = found.hosts.functions.get(wrapper)
     if function is None:
         return []
     return [each.arg for each in (*function.args.posonlyargs, *function.args.args) if each.arg != "self"]

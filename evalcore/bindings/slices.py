@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from evalcore.bindings.binding import dotted, loads, stores, unparse
+from evalcore.bindings.binding import dotted, loads, stores
 from evalcore.bindings.calls import HostMap, draws_itself
 from evalcore.bindings.constants import assigned, evaluate, is_size
+from evalcore.bindings.effects import changed, kills, last_name, makes_module, only_looks, ordered_loads
 
 _FRESH = {
     "empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "new_empty", "new_zeros",
@@ -29,11 +29,6 @@ _PURE_CALLS = {
     "int", "float", "bool", "len", "min", "max", "tuple", "list", "range", "cdiv", "next_power_of_2", "sqrt", "getattr",
     "hasattr", "isinstance", "str", "abs", "sum", "prod", "device", "dict",
 }  # fmt: skip
-_IGNORED_CALLS = {
-    "print", "manual_seed", "synchronize", "seed", "empty_cache", "set_printoptions", "filterwarnings", "backward",
-    "retain_grad", "allclose", "info", "debug", "do_bench", "run",
-}  # fmt: skip
-_IGNORED_STARTS = ("assert", "check_", "test_", "print_", "log_")
 _BUILTINS = frozenset(dir(builtins))
 Ref = tuple[str, int]
 """A variable and its version."""
@@ -73,7 +68,7 @@ class Flow:
         self._hosts = hosts
         self._module = frozenset(module_names) | _BUILTINS | {"__file__", "__name__"}
         self._binds = [stores(each) for each in statements]
-        self._changes = [_changed(each) - {"self"} for each in statements]
+        self._changes = [changed(each) - {"self"} for each in statements]
         self._tainted: set[int] = set()
         self._outputs: dict[int, set[str]] = {}
         self._taint()
@@ -104,17 +99,27 @@ class Flow:
         return self.version(name, before) in self._tainted
 
     def _written(self, statement: ast.Expr, index: int) -> set[str]:
-        """Variables that a bare launch fills: those freshly allocated, or all its tensors where none is."""
+        """Variables that a bare launch fills: those freshly allocated, or all its tensors where none is.
+
+        A wrapper whose result is dropped is a warm-up, unless its name ends in `_`: then it works in place.
+        """
+        call = statement.value if isinstance(statement.value, ast.Call) else None
+        name = last_name(call.func) if call is not None else ""
+        if call is None or only_looks(call):
+            return set()
         names = {each.id for each in ast.walk(statement) if isinstance(each, ast.Name)}
-        names = {name for name in names if self.version(name, index) >= 0}
-        fresh = {name for name in names if self._is_fresh(self.version(name, index))}
-        return fresh or {name for name in names if not self.is_plain(self.version(name, index))}
+        names = {each for each in names if self.version(each, index) >= 0}
+        fresh = {each for each in names if self._is_fresh(self.version(each, index))}
+        in_place = call is not None and (isinstance(call.func, ast.Subscript) or name.endswith("_"))
+        if fresh or not in_place:
+            return fresh
+        return {each for each in names if not self.is_plain(self.version(each, index))}
 
     def _is_fresh(self, index: int) -> bool:
         if index < 0:
             return False
         _name, value = assigned(self.statements[index])
-        return isinstance(value, ast.Call) and _last_name(value.func) in _FRESH
+        return isinstance(value, ast.Call) and last_name(value.func) in _FRESH
 
     def reach(self, index: int) -> set[str]:
         """Kernels that one statement reaches."""
@@ -159,7 +164,7 @@ class Flow:
         if isinstance(value.func, ast.Attribute) and value.func.attr in _META:
             return True
         arguments = [*value.args, *(word.value for word in value.keywords)]
-        return _last_name(value.func) in _PURE_CALLS and all(self._plain_value(each, index) for each in arguments)
+        return last_name(value.func) in _PURE_CALLS and all(self._plain_value(each, index) for each in arguments)
 
     def _root_is_module(self, node: ast.expr, index: int) -> bool:
         root = dotted(node).split(".")[0]
@@ -181,8 +186,8 @@ class Flow:
         name, value = assigned(self.statements[index])
         if name is None or value is None or id(self.statements[index]) not in self._hosts.settings:
             return False
-        calls = {_last_name(each.func) for each in ast.walk(value) if isinstance(each, ast.Call)}
-        if calls & (_FRESH | _MAKING) or self.is_random(index):
+        calls = {last_name(each.func) for each in ast.walk(value) if isinstance(each, ast.Call)}
+        if calls & (_FRESH | _MAKING) or self.is_random(index) or makes_module(value):
             return False
         inner = [self.version(each, index) for each in loads(value)]
         return all(each < 0 or self.is_plain(each) or self.is_environment(each) for each in inner)
@@ -233,8 +238,7 @@ class Flow:
                 continue
             if isinstance(value, (ast.List, ast.ListComp, ast.Dict, ast.DictComp)):
                 return True
-            calls = [each for each in ast.walk(value) if isinstance(each, ast.Call)]
-            if any(re.match(r"(?:torch\.)?nn\.[A-Z]", dotted(call.func)) for call in calls):
+            if makes_module(value):
                 return True
         return False
 
@@ -295,7 +299,7 @@ class Flow:
         """What a version of `name` needs: names its statement reads, and the version before where it only changes."""
         statement = self.statements[index]
         found = [(each, self.version(each, index), index in self._outputs) for each in ordered_loads(statement)]
-        if name not in self._binds[index] or not _kills(statement):
+        if name not in self._binds[index] or not kills(statement):
             found.append((name, self.version(name, index), index in self._outputs))
         return found
 
@@ -335,53 +339,3 @@ class Flow:
             and isinstance(each.func.value, ast.Name) and each.func.value.id in names
             for statement in self.statements for each in ast.walk(statement)
         )  # fmt: skip
-
-
-def ordered_loads(node: ast.AST) -> list[str]:
-    """Names that are read, in the order in which they stand."""
-    names = [each for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
-    names.sort(key=lambda each: (getattr(each, "lineno", 0), getattr(each, "col_offset", 0)))
-    return list(dict.fromkeys(each.id for each in names))
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-
-
-def _kills(statement: ast.stmt) -> bool:
-    """Whether a statement replaces what it binds, rather than perhaps or partly."""
-    return isinstance(statement, (ast.Assign, ast.AnnAssign, ast.FunctionDef, ast.ClassDef))
-
-
-def _changed(statement: ast.stmt) -> set[str]:
-    """Variables that a statement changes in place: `x[...] = `, `x.grad = `, `x += `, `x.requires_grad_()`, `f(x)`."""
-    found: set[str] = set()
-    for each in ast.walk(statement):
-        if isinstance(each, (ast.Subscript, ast.Attribute)) and isinstance(each.ctx, ast.Store):
-            if not (isinstance(each, ast.Attribute) and each.attr == "grad"):
-                found.add(_root(each))
-        elif isinstance(each, ast.AugAssign):
-            found.add(_root(each.target))
-        elif isinstance(each, ast.Expr) and isinstance(each.value, ast.Call):
-            found |= _changed_by_call(each.value)
-    return found - {""}
-
-
-def _changed_by_call(call: ast.Call) -> set[str]:
-    name = _last_name(call.func)
-    if name in _IGNORED_CALLS or name.startswith(_IGNORED_STARTS):
-        return set()
-    found = {_root(call.func)} if isinstance(call.func, ast.Attribute) else set()
-    found |= {_root(word.value) for word in call.keywords}
-    return found | {_root(each) for each in call.args}
-
-
-def _root(node: ast.AST) -> str:
-    while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def source_of(statements: list[ast.stmt]) -> str:
-    """Statements as text."""
-    return "\n".join(unparse(each) for each in statements)

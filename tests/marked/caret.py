@@ -1,10 +1,10 @@
-"""Marked text: carets under the code name the rule and the words, `<|>` is the cursor. Touches the analysis in one place.
+"""Marked text: carets under the code name the rule and the words, `<|>` is the cursor. One place that calls analysis.
 
     i = tl.arange(0, 96)
     #   ^^^^^^^^^^^^^^^^ arange-size: 96 is not a power of two
 
-A caret line is a comment line that holds nothing but `#`, carets and `code: words`; it speaks of the last code line above.
-It is taken out before the text is analysed, and words need only be part of the message.
+A caret line is a comment line that holds nothing but `#`, carets and `code: words`; it speaks of the last code line
+above. It is taken out before the text is analysed, and words need only be part of the message.
 """
 
 from __future__ import annotations

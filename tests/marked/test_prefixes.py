@@ -1,4 +1,4 @@
-"""Half-typed text is the normal case: every prefix of each example is analysed without an exception, and kernels stay."""
+"""Half-typed text is the normal case: every prefix of each example is analysed without an exception."""
 
 from __future__ import annotations
 

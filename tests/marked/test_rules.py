@@ -385,7 +385,8 @@ def test_unmasked_in_a_plain_kernel_with_a_rounded_up_grid_is_information() -> N
     [
         "offs = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)) % n\n    x = tl.load(x_ptr + offs)",
         "offs = tl.arange(0, BLOCK)\n    x = tl.load(x_ptr + offs)",
-        "offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    tl.static_assert(n % BLOCK == 0)\n    x = tl.load(x_ptr + offs)",
+        "offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    tl.static_assert(n % BLOCK == 0)\n"
+        "    x = tl.load(x_ptr + offs)",
         "p = tl.make_block_ptr(x_ptr, (n,), (1,), (0,), (BLOCK,), (0,))\n    x = tl.load(p, boundary_check=(0,))",
         "p = tl.make_block_ptr(x_ptr, (n,), (1,), (0,), (BLOCK,), (0,))\n    x = tl.load(p)",
         "x = tl.load(x_ptr + tl.program_id(0))",
@@ -397,7 +398,8 @@ def test_unmasked_in_a_plain_kernel_with_a_rounded_up_grid_is_information() -> N
 def test_what_cannot_overrun_is_silent(body: str) -> None:
     check_findings(
         f"@triton.jit\ndef k(x_ptr, y_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):\n    {body}\n"
-        "    tl.store(y_ptr, tl.sum(x))\n\n\ndef run(x):\n    n = x.numel()\n    k[(triton.cdiv(n, 64),)](x, x, n, BLOCK=64)\n"
+        "    tl.store(y_ptr, tl.sum(x))\n\n\ndef run(x):\n    n = x.numel()\n"
+        "    k[(triton.cdiv(n, 64),)](x, x, n, BLOCK=64)\n"
     )
 
 

@@ -151,7 +151,8 @@ def test_cuda_file_with_templates_macros_and_bounds() -> None:
 
 
 def test_half_typed_cuda() -> None:
-    text = "__global__ void one(float* x) {\n    x[0] = 1;\n\n__global__ void two(float* y) { y[0] = 2; }\n\n__global__ void three(floa"
+    text = "__global__ void one(float* x) {\n    x[0] = 1;\n\n"
+    text += "__global__ void two(float* y) { y[0] = 2; }\n\n__global__ void three(floa"
     found = seen(text, "k.cu").kernels
     assert [each.name for each in found] == ["one", "two", "three"]
     assert [each.complete for each in found] == [False, True, False]
