@@ -46,9 +46,15 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor
     return out
 
 
-def test_attention(B=2, H=4, L=1000, D=64):
+def test_attention(B, H, L, D):
     q = torch.randn((B, H, L, D), device="cuda", dtype=torch.float16)
     k = torch.randn((B, H, L, D), device="cuda", dtype=torch.float16)
     v = torch.randn((B, H, L, D), device="cuda", dtype=torch.float16)
     reference = torch.nn.functional.scaled_dot_product_attention(q, k, v)
     torch.testing.assert_close(attention(q, k, v), reference, atol=1e-2, rtol=1e-2)
+
+
+if __name__ == "__main__":
+    test_attention(2, 4, 1000, 64)
+    test_attention(1, 2, 150, 64)
+    print("attention: as torch")

@@ -49,7 +49,13 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return c
 
 
-def test_matmul():
-    a = torch.randn((1000, 768), device=DEVICE, dtype=torch.float16)
-    b = torch.randn((768, 1024), device=DEVICE, dtype=torch.float16)
+def test_matmul(M, N, K):
+    a = torch.randn((M, K), device=DEVICE, dtype=torch.float16)
+    b = torch.randn((K, N), device=DEVICE, dtype=torch.float16)
     torch.testing.assert_close(matmul(a, b), torch.matmul(a, b), atol=1e-1, rtol=1e-2)
+
+
+if __name__ == "__main__":
+    test_matmul(1000, 1024, 768)
+    test_matmul(150, 140, 96)
+    print("matmul: as torch")

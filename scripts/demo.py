@@ -1,7 +1,7 @@
-"""The main job on real input: starts the real server, opens an example as an editor would, and shows what the editor shows.
+"""The main job on real input: the real server, an example opened as an editor would, and what the editor then shows.
 
-Opens examples/softmax.py, waits for the first verdict, makes two edits (one breaks the tail mask, one speeds it up), saves
-each, and prints the verdict after each, then the rows of the ledger. Nothing is scripted but the edits.
+Opens examples/softmax.py, waits for the first verdict, makes two edits (one breaks the tail mask, one speeds it up),
+saves each, and prints the verdict after each, then the rows of the ledger. Nothing is scripted but the edits.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ EDITS = [
 ]
 SPEED_UP = ("num_warps=8", "num_warps=16")
 WAIT_S = 120.0
+WITHOUT_A_CARD = """No CUDA device here: Triton's interpreter judged right or wrong, live, and no time is shown,
+because none was measured. The same command on a machine with an NVIDIA card shows them.
+"""
 
 
 def paint(code: str, text: str) -> str:
@@ -162,7 +165,7 @@ async def show(editor: Editor, path: Path, *, around: str) -> None:
     for item in editor.diagnostics.get(path.as_uri(), []):
         problems.setdefault(item.range.start.line, []).append(item)
     first = next(i for i, line in enumerate(lines) if f"def {KERNEL}" in line) - 1
-    wanted = [i for i in range(first, first + 9)] + [i for i in problems if not first <= i < first + 9]
+    wanted = list(range(first, first + 9)) + [i for i in problems if not first <= i < first + 9]
     wanted += [i for i, line in enumerate(lines) if around in line]
     if COLOUR:
         print("\r\033[K", end="")
@@ -197,8 +200,9 @@ async def main() -> int:
     editor = Editor()
     try:
         await editor.start(workspace)
-        print(paint("1", "1. open the file"))
+        print(paint("1", "1. open the file and save it"))
         editor.open(path)
+        editor.save(path, text)
         row = await editor.verdict(path, 0)
         await show(editor, path, around="numerator /")
         seen = 1
@@ -211,32 +215,18 @@ async def main() -> int:
             await show(editor, path, around="num_warps=")
             print(paint("2", f"     save to verdict: {time.monotonic() - before:.2f} s\n"))
         if not row.card:
-            print(
-                paint(
-                    "33", "No CUDA device here: Triton's interpreter judged right or wrong, live, and no time is shown,"
-                )
-            )
-            print(
-                paint(
-                    "33", "because none was measured. The same command on a machine with an NVIDIA card shows them.\n"
-                )
-            )
+            print(paint("33", WITHOUT_A_CARD))
         print(paint("1", "The ledger (append-only, .odyssey/ledger.db):"))
         for row in sorted(await editor.rows(path), key=lambda r: r.seq):
-            print(
-                f"  #{row.seq}  {row.sha_short}  {row.verdict_words}  {row.speedup_words or ''}  {row.device_words or ''}"
-            )
+            figures = f"{row.speedup_words or ''}  {row.device_words or ''}"
+            print(f"  #{row.seq}  {row.sha_short}  {row.verdict_words}  {figures}")
         await editor.client.shutdown_async(None)
         editor.client.exit(None)
     finally:
         await editor.client.stop()
         shutil.rmtree(workspace, ignore_errors=True)
-    print(
-        paint(
-            "2",
-            f"\n{time.monotonic() - started:.0f} s in all. Next: odyssey eval examples/layer_norm.py, or make demo-vscode",
-        )
-    )
+    took = f"{time.monotonic() - started:.0f} s in all"
+    print(paint("2", f"\n{took}. Next: odyssey eval examples/layer_norm.py, or make demo-vscode"))
     return 0
 
 

@@ -56,8 +56,9 @@ def run(suite: Suite, *, full: bool) -> tuple[bool, float, dict[str, int]]:
     started = time.monotonic()
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
     process = subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    )
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        errors="replace",
+    )  # fmt: skip
     counts: dict[str, int] = {}
     assert process.stdout is not None
     for line in process.stdout:

@@ -11,7 +11,7 @@ from evalcore.problem import Case
 from evalcore.shapes import reduce_sizes
 from evalcore.worker.desks import Desk
 
-INTERPRETER_ELEMENTS = 1 << 17
+INTERPRETER_ELEMENTS = 1 << 18
 """Input elements that the interpreter gets through in well under a second, for most kernels."""
 INTERPRETER_MOST_ELEMENTS = 1 << 25
 """Where no size may be varied, more than this is not even tried."""
@@ -56,7 +56,26 @@ async def _choose(desk: Desk, case: Case, free_bytes: int | None) -> Choice:
         budget = max(elements * free_bytes // max(size_bytes * CARD_COPIES, 1), 1)
     if elements <= budget:
         return Choice(case=case, smaller=ladder, input_bytes=size_bytes)
+    listed = await _listed(desk, case, budget)
+    if listed is not None:
+        return listed
     return await _reduced(desk, case, ladder, (elements, budget if free_bytes is not None else None))
+
+
+async def _listed(desk: Desk, case: Case, budget: int) -> Choice | None:
+    """The largest other case that the problem lists and that fits: what is wrong there is wrong, nothing was reduced."""
+    if case.origin != "given":
+        return None
+    fitting = []
+    for other in desk.problem.cases:
+        if other.name != case.name and other.origin == "given":
+            elements, size_bytes = await desk.size(other)
+            if elements is not None and elements <= budget:
+                fitting.append((elements, size_bytes, other))
+    if not fitting:
+        return None
+    _elements, size_bytes, chosen = max(fitting, key=lambda each: each[0])
+    return Choice(case=chosen, input_bytes=size_bytes)
 
 
 async def _reduced(
