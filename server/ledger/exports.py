@@ -158,7 +158,7 @@ def csv_line(db: Database, position: int, seq: int, hash_: bytes) -> bytes:
     out = io.StringIO()
     cells = [cell(value) for value in (position, *(values or (seq,)), hash_.hex())]
     csv.writer(out, lineterminator="\n").writerow(cells)
-    return out.getvalue().encode("utf-8")
+    return out.getvalue().encode("utf-8", "surrogateescape")
 
 
 def cell(value: Any) -> str:
