@@ -15,7 +15,16 @@ from evalcore.screen_state import (
     torch_compile,
 )
 from evalcore.screen_text import Rule, Text
-from evalcore.screen_world import ends_process, environment, forged_print, native, reads_files, system, writes_files
+from evalcore.screen_world import (
+    ends_process,
+    environment,
+    forged_print,
+    native,
+    reads_files,
+    system,
+    writes_files,
+    writes_text,
+)
 
 __all__ = ["RULES", "Rule", "Text"]
 
@@ -33,6 +42,7 @@ RULES: tuple[Rule, ...] = (
     Rule("streams", True, False, own_streams),
     Rule("reads-files", True, False, reads_files),
     Rule("writes-files", True, False, writes_files),
+    Rule("writes-text", False, False, writes_text),
     Rule("system", True, False, system),
     Rule("native", False, False, native),
     Rule("ends-process", True, False, ends_process),

@@ -83,7 +83,7 @@ def _looks_up(node: ast.AST, keys: set[str], inputs: set[str]) -> bool:
     else:
         return False
     if isinstance(key, ast.Name):
-        return key.id in keys or key.id in inputs
+        return key.id in keys
     return _has_identity(key, inputs)
 
 

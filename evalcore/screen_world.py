@@ -13,12 +13,13 @@ _READERS = (
     "os.walk", "glob.glob", "glob.iglob", "mmap.mmap", "torch.from_file", "safetensors.torch.load_file",
     "torch.UntypedStorage.from_file",
 )  # fmt: skip
-_READ_METHODS = ("read_text", "read_bytes", "rglob", "iterdir")
+_OPENS = ("open", "io.open")
+_READ_METHODS = ("read_bytes", "rglob", "iterdir")
 _WRITERS = (
     "os.remove", "os.unlink", "os.rmdir", "os.removedirs", "os.rename", "os.replace", "os.truncate", "os.chmod",
-    "os.symlink", "os.link", "shutil.", "torch.save", "numpy.save", "pickle.dump", "tempfile.",
+    "os.symlink", "os.link", "shutil.", "torch.save", "numpy.save", "pickle.dump",
 )  # fmt: skip
-_WRITE_METHODS = ("write_text", "write_bytes", "unlink", "rmdir", "touch")
+_WRITE_METHODS = ("write_bytes", "unlink", "rmdir", "touch")
 _SYSTEM = (
     "subprocess.", "os.system", "os.popen", "os.exec", "os.spawn", "os.posix_spawn", "pty.", "socket.", "urllib.",
     "http.", "requests.", "httpx.", "aiohttp.", "ftplib.", "smtplib.", "os.kill", "os.killpg", "os.setuid", "os.dup2",
@@ -40,29 +41,37 @@ _FORGED = (
 
 
 def reads_files(text: Text) -> Iterator[tuple[ast.AST, str]]:
-    """Files read inside a call. Sources and settings beside the kernel are everyday; data is not."""
+    """Data read inside a call, folders searched. Sources and settings, read as text, are everyday."""
     for node, name in text.calls():
         method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if name not in _READERS and method not in _READ_METHODS:
             continue
         source = any(each.endswith(_SOURCES) for each in strings(node.func) + strings(node))
-        if not source and not _opens_to_write(node, name):
+        as_text = name in _OPENS and ("b" not in _mode(node) or bool(_mode(node) & set("wax+")))
+        if not source and not as_text:
             yield node, f"reads files while it computes ({name or method})"
 
 
 def writes_files(text: Text) -> Iterator[tuple[ast.AST, str]]:
-    """Files written, moved or deleted."""
+    """Files deleted, moved, or written as data."""
     for node, name in text.calls(inner=False):
         method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        if name.startswith(_WRITERS) or method in _WRITE_METHODS or _opens_to_write(node, name):
+        binary = name in _OPENS and bool(_mode(node) & set("wax+")) and "b" in _mode(node)
+        if name.startswith(_WRITERS) or method in _WRITE_METHODS or binary:
             yield node, f"writes or deletes files ({name or method})"
 
 
-def _opens_to_write(node: ast.Call, name: str) -> bool:
-    if name not in ("open", "io.open"):
-        return False
-    modes = list(node.args[1:2]) + [keyword.value for keyword in node.keywords if keyword.arg == "mode"]
-    return any(isinstance(each, ast.Constant) and set(str(each.value)) & set("wax+") for each in modes)
+def writes_text(text: Text) -> Iterator[tuple[ast.AST, str]]:
+    """Text written: generated code and logs are honest, a note is enough."""
+    for node, name in text.calls(inner=False):
+        if name in _OPENS and _mode(node) & set("wax+") and "b" not in _mode(node):
+            yield node, "writes text files"
+
+
+def _mode(node: ast.Call) -> set[str]:
+    """The letters of an open's mode; {'r'} where it gives none."""
+    given = list(node.args[1:2]) + [keyword.value for keyword in node.keywords if keyword.arg == "mode"]
+    return {letter for each in given if isinstance(each, ast.Constant) for letter in str(each.value)} or {"r"}
 
 
 def system(text: Text) -> Iterator[tuple[ast.AST, str]]:
