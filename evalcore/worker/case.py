@@ -243,6 +243,7 @@ class Case:
             lent.pull()
         values = [lent.arguments() for lent in ready]
         self.synchronize()
+        self._burst = []
         self.post.ask({"post": "request", "want": "start"})
         self._burst = [self.loaded.call(each) for each in values]
         self.synchronize()

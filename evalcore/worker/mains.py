@@ -28,7 +28,7 @@ def case_main(post: Post, settling: Settling, *, ipc: bool, clock: bool) -> None
     if clock and settling.device != "cpu":
         from evalcore.gpu.timing import Clock, ClockOptions
 
-        case.clock = Clock(settling.device, ClockOptions(scratch=settling.policy.scratch))
+        case.clock = Clock(settling.device, ClockOptions(scratch=settling.policy.scratch, own_root=os.getppid()))
         case.clock.warm()
         notes = list(case.clock.notes)
     _preload_case()

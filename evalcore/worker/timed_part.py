@@ -27,6 +27,8 @@ MARGIN_BYTES = SHIFTS * SHIFT_BYTES
 CHECKED_OUTPUTS = 2
 """Outputs of timed launches that the referee checks, of all that were offered."""
 _BURST_MOST = 16
+_BURSTS = 2
+"""The shorter of so many counts, since the host may be interrupted; the outputs of each are checked."""
 
 
 async def time_line(evaluation: Evaluation) -> None:
@@ -162,9 +164,20 @@ async def _outside(evaluation: Evaluation, specs: tuple[TensorSpec, ...]) -> Non
         await exchange.make(name, specs)
         await exchange.fill(line, [{"name": name, "what": "inputs", "seed": seed}])
     empty_s = await _burst(evaluation, [])
-    took_s = await _burst(evaluation, names)
+    await _burst(evaluation, names)  # the allocator's first outputs cost more than the launches
+    least_s, right = float("inf"), True
+    for _round in range(_BURSTS):
+        least_s = min(least_s, await _burst(evaluation, names))
+        right = await _burst_right(evaluation, list(zip(names, seeds, strict=True))) and right
+    seconds = max(least_s - empty_s, 0.0)
+    evaluation.got.outside = OutsideClock(launches=launches, seconds=seconds, outputs_right=right)
+
+
+async def _burst_right(evaluation: Evaluation, fills: list[tuple[str, int]]) -> bool:
+    """Whether every output of the latest burst is right."""
+    exchange, line = evaluation.exchange, evaluation.line
     right = True
-    for index, (name, seed) in enumerate(zip(names, seeds, strict=True)):
+    for index, (name, seed) in enumerate(fills):
         letter = await exchange.ask({"ask": "export", "index": index, "inputs": name})
         try:
             trial = await exchange.compare(line, seed, letter, {"kind": "timed", "inputs": name})
@@ -174,7 +187,7 @@ async def _outside(evaluation: Evaluation, specs: tuple[TensorSpec, ...]) -> Non
             letter.close()
         evaluation.got.trials.append(trial)
         right = right and not any(each.out_of_tolerance or each.problem for each in trial.outputs)
-    evaluation.got.outside = OutsideClock(launches=launches, seconds=max(took_s - empty_s, 0.0), outputs_right=right)
+    return right
 
 
 async def _burst(evaluation: Evaluation, names: list[str]) -> float:
