@@ -174,6 +174,7 @@ class Background:
             from evalcore.wire import encode
 
             await reference_samples(tools, desk, case, encode(FAST))
+        self._lines.send("prepared", problem_sha=desk.sha, case=case.name)
 
     async def _ceilings(self, device: str) -> None:
         found, reason = await measure_roofs(self._station, device)

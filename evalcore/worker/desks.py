@@ -94,7 +94,6 @@ class Desk:
         self.child: Child = station.family.fork(
             "referee", lambda post: referee_main(post, settling, problem=problem, seed=model_seed)
         )
-        self._watch = Watch(self.child, station.memory_limit_bytes)
         self.in_use = 0
         self.choices: dict[Any, Any] = {}
         """What `evalcore.worker.sizes` chose before, for the same question."""
@@ -123,11 +122,14 @@ class Desk:
 
     async def _ask(self, body: dict[str, Any], descriptors: list[int] | None) -> dict[str, Any]:
         async with self._turn:
+            watch = Watch(self.child, self.station.memory_limit_bytes)
             try:
                 letter: Letter = await self.child.ask(body, timeout_s=ANSWER_S, descriptors=descriptors)
             except ChildEnded:
                 ending = await self.child.ended()
                 raise ReferenceFailed(_ended(ending.cause, ending.signal, self.child.tail)) from None
+            finally:
+                watch.stop()
         letter.close()
         if "breach" in letter.body:
             raise Untransferable(letter.body["breach"])
@@ -208,7 +210,6 @@ class Desk:
 
     def dismiss(self) -> None:
         """End the process and sweep its folder."""
-        self._watch.stop()
         self.station.bury(self.child, self._folder)
 
 

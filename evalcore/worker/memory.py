@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 
 from evalcore.worker.children import Child
 from evalcore.worker.processes import descendants, table
@@ -20,34 +21,43 @@ _TREE_EVERY = 10
 
 def _field(path: str, names: tuple[bytes, ...]) -> int:
     """Sum of the named kB fields of a /proc file, in bytes; 0 where it cannot be read."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        text = os.read(file, 8192)
+    except OSError:
+        return 0
+    finally:
+        os.close(file)
     total = 0
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        for line in file:
-            name, _colon, rest = line.partition(b":")
-            if name in names:
-                with contextlib.suppress(ValueError, IndexError):
-                    total += int(rest.split()[0]) * 1024
+    for name in names:
+        at = text.find(name)
+        if at >= 0:
+            with contextlib.suppress(ValueError, IndexError):
+                total += int(text[at + len(name) :].split(None, 1)[0]) * 1024
     return total
 
 
 def held_bytes(pid: int) -> int:
     """Memory of one process that is not a file's: private and shared."""
-    return _field(f"/proc/{pid}/status", (b"RssAnon", b"RssShmem"))
+    return _field(f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:"))
 
 
 def proportional_bytes(pid: int) -> int:
     """The same with pages shared among forks counted once in all; slower."""
-    return _field(f"/proc/{pid}/smaps_rollup", (b"Pss_Anon", b"Pss_Shmem"))
+    return _field(f"/proc/{pid}/smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:"))
 
 
 def available_bytes() -> int:
     """What the machine can still give."""
-    return _field("/proc/meminfo", (b"MemAvailable",))
+    return _field("/proc/meminfo", (b"MemAvailable:",))
 
 
 def total_bytes() -> int:
     """All memory of the machine."""
-    return _field("/proc/meminfo", (b"MemTotal",)) or 1 << 62
+    return _field("/proc/meminfo", (b"MemTotal:",)) or 1 << 62
 
 
 class Watch:
@@ -63,12 +73,12 @@ class Watch:
     async def _look(self) -> None:
         count = 0
         floor = int(total_bytes() * _LEAST_LEFT_RATIO)
+        await asyncio.sleep(_PERIOD_S)
         while self._child.alive:
             held = held_bytes(self._child.pid)
-            if count % _TREE_EVERY == 0:
-                tree = descendants([self._child.pid], table())
-                held += self._tree(tree, held)
             count += 1
+            if count % _TREE_EVERY == 0:
+                held += self._tree(descendants([self._child.pid], table()), held)
             self.most_bytes = max(self.most_bytes, held)
             if held > self._limit_bytes:
                 self._child.end("memory", f"it held {held / 2**30:.1f} GiB, more than {self._limit_bytes / 2**30:.1f}")
