@@ -39,8 +39,8 @@ async def test_hover_has_card_unit_timer_and_n(make_editor):
     editor.save(uri)
     await editor.until_hint(uri, CORRECT_GPU)
     card = await editor.hover(uri, NAME_LINE)
-    for words in ("correct", "2.31x eager", "34.4 us", "n = 10", "timer scripted", "cold L2", "Scripted GPU", "torch 9.9",
-                  "triton 9.9", "| n=1027 | 5/5 |", "row 1"):  # fmt: skip
+    for words in ("correct", "2.31x eager", "34.4 us", "n = 10", "timer scripted", "cold L2", "Scripted GPU",
+                  "torch 9.9", "triton 9.9", "| n=1027 | 5/5 |", "row 1"):  # fmt: skip
         assert words in card, words
     assert await editor.hover(uri, 0) == ""
 
