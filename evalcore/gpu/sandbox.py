@@ -165,6 +165,17 @@ def _is_hidden(name: str) -> bool:
     return name in _HIDDEN or name.startswith((".env", "id_rsa", "id_ed25519", ".npmrc", ".pypirc"))
 
 
-def entries(roots: Iterable[str]) -> frozenset[str]:
-    """The names that `project_grants` would open: a child confined before one of them existed cannot read it."""
-    return frozenset(grant.path for root in roots for grant in project_grants(root))
+def entries(roots: Iterable[str]) -> dict[str, int]:
+    """Path -> inode of what `project_grants` opens. A rule holds for an inode: a file that is saved by renaming another
+    over it, or that is new, cannot be read by a child that was confined before."""
+    found: dict[str, int] = {}
+    for root in roots:
+        for grant in project_grants(root):
+            with contextlib.suppress(OSError):
+                found[grant.path] = os.stat(grant.path).st_ino
+    return found
+
+
+def unreadable_since(before: dict[str, int], roots: Iterable[str]) -> set[str]:
+    """Paths that a child confined at the time of `before` cannot read now, though the project shows them."""
+    return {path for path, inode in entries(roots).items() if before.get(path) != inode}

@@ -13,7 +13,6 @@ from evalcore.worker.evaluation import Evaluation
 from evalcore.worker.exchange import Asking, CaseFailed, Exchange
 from evalcore.worker.spares import CannotWarm
 from evalcore.worker.stages import Stages
-from evalcore.worker.station import roots_of
 
 _FAST_S, _THOROUGH_S = 0.6, 3.0
 """Time for the pairs: on a save the hint is to be there within 1.5 s."""
@@ -25,7 +24,7 @@ async def compared(evaluation: Evaluation, text: str) -> dict[str, Any] | None:
     problem, case = evaluation.problem, evaluation.line
     try:
         opened = await desk.open(case)
-        spare = await tools.spares.take(desk.device, roots_of(problem))
+        spare = await tools.spares.take(desk.device, problem)
     except (CannotWarm, ReferenceFailed):
         return None
     exchange = Exchange(desk, spare, evaluation.job.limits)

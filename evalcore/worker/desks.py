@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import random
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 

@@ -25,7 +25,7 @@ from evalcore.worker.remembered import Remembered
 from evalcore.worker.sizes import Choice, TooLarge, choose
 from evalcore.worker.spares import CannotWarm, Spare, Spares
 from evalcore.worker.stages import Stages
-from evalcore.worker.station import Station, roots_of
+from evalcore.worker.station import Station
 
 TRIALS = 5
 FIRST_TRY_S = 10.0
@@ -176,7 +176,7 @@ class Evaluation:
 
     async def _take_spare(self) -> Spare:
         try:
-            return await self.tools.spares.take(self.device, roots_of(self.problem))
+            return await self.tools.spares.take(self.device, self.problem)
         except CannotWarm as reason:
             words = f"no process can be made ready on {self.device}: {reason}"
             raise Refused("cannot_start", words, "see the log; `odyssey doctor` tells what is missing") from None

@@ -347,6 +347,9 @@ class Referee:
             self._sides.pop(name, None)
         self._raws = {key: raws for key, raws in self._raws.items() if key[0] != owner}
         self._importer.close(owner)
+        if self._options.device != "cpu":
+            # what the allocator keeps would count against the card's other users while nothing happens
+            torch.cuda.empty_cache()
         return {}
 
     def _drain(self) -> None:

@@ -14,7 +14,6 @@ from evalcore.worker.evaluation import Tools
 from evalcore.worker.exchange import Asking, CaseFailed, Exchange
 from evalcore.worker.spares import CannotWarm
 from evalcore.worker.stages import Stages
-from evalcore.worker.station import roots_of
 
 FIGURES = ("device", "call")
 
@@ -35,7 +34,7 @@ async def reference_samples(tools: Tools, desk: Desk, case: Case, stop: dict[str
 async def _measure(tools: Tools, desk: Desk, case: Case, stop: dict[str, Any]) -> tuple[Samples, ...]:
     station = tools.station
     opened = await desk.open(case)
-    spare = await tools.spares.take(desk.device, roots_of(desk.problem))
+    spare = await tools.spares.take(desk.device, desk.problem)
     exchange = Exchange(desk, spare, Limits())
     try:
         await exchange.load(desk.problem, case, opened, how={"side": "reference"})

@@ -17,7 +17,6 @@ from evalcore.worker.exchange import Asking, CaseFailed, Exchange
 from evalcore.worker.sizes import choose
 from evalcore.worker.spares import CannotWarm
 from evalcore.worker.stages import Stages
-from evalcore.worker.station import roots_of
 
 _LIMITS = Limits(build_s=300.0, run_s=300.0)
 
@@ -47,7 +46,7 @@ async def _measure(tools: Tools, desk: Desk, name: str) -> dict[str, Any]:
     try:
         case = (await choose(desk, problem.cases[0], free_bytes=free)).case
         opened = await desk.open(case)
-        spare = await tools.spares.take(desk.device, roots_of(problem))
+        spare = await tools.spares.take(desk.device, problem)
     except (CannotWarm, ReferenceFailed) as reason:
         return _void(name, str(reason))
     exchange = Exchange(desk, spare, _LIMITS)

@@ -7,18 +7,24 @@ long as the folder shows the same entries as then.
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from evalcore.gpu import sandbox
 from evalcore.gpu.lock import DeviceLock
+from evalcore.problem import Problem
+from evalcore.slicing import module_dependencies
 from evalcore.worker.children import Child, ChildEnded
 from evalcore.worker.mains import case_main
-from evalcore.worker.station import Station
+from evalcore.worker.station import Station, roots_of
 
 WARM_S = 120.0
 """A first context on a cold machine, with a compiler run for the driver's stub, takes long."""
 _LOCK_EVERY_S = 0.05
+_IDLE_NAME = re.compile(r"\..*|.*~|.*\.(sw[a-z]|tmp|bak|orig|log|pyc)|__pycache__|\d+")
+"""What editors, tools and runs leave in a folder and no kernel reads."""
 _CALM_S = 20.0
 """So long after the last job one spare is enough: each holds memory of the card."""
 
@@ -31,14 +37,33 @@ class Spare:
     folder: str
     device: str
     roots: tuple[str, ...]
-    entries: frozenset[str]
+    entries: dict[str, int]
     """What the project's folder showed when the sandbox closed."""
     facts: dict[str, Any] = field(default_factory=dict)
 
-    def fits(self, device: str, roots: tuple[str, ...]) -> bool:
-        """Whether it may serve a job of this project on this device now."""
-        alive = self.child.alive and self.device == device and self.roots == roots
-        return alive and sandbox.entries(roots) == self.entries
+    def fits(self, device: str, problem: Problem) -> bool:
+        """Whether it may serve a job of this problem on this device now."""
+        if not self.child.alive or self.device != device or self.roots != roots_of(problem):
+            return False
+        missed = sandbox.unreadable_since(self.entries, self.roots)
+        return not missed or not _needed(missed, problem)
+
+
+def _needed(missed: set[str], problem: Problem) -> bool:
+    """Whether a job may need one of these paths. The job brings the texts of its own files and of unsaved ones."""
+    brought = {problem.candidate.path, problem.reference.path, *(path for path, _text in problem.overlays)}
+    left = {path for path in missed - brought if not _IDLE_NAME.fullmatch(os.path.basename(path))}
+    modules = {path for path in left if path.endswith(".py")}
+    if left - modules:
+        return True
+    return bool(modules) and not modules.isdisjoint(_dependencies(problem))
+
+
+def _dependencies(problem: Problem) -> set[str]:
+    found: set[str] = set()
+    for program in (problem.candidate, problem.reference):
+        found.update(module_dependencies(program.text, program.path, problem.project_root))
+    return found
 
 
 class CannotWarm(RuntimeError):
@@ -64,8 +89,9 @@ class Spares:
             self.drop()
         self._resting = False
 
-    async def take(self, device: str, roots: tuple[str, ...]) -> Spare:
+    async def take(self, device: str, problem: Problem) -> Spare:
         """A warm case for one job: a spare if one fits, else made now. Raises CannotWarm."""
+        roots = roots_of(problem)
         self.expect(device, roots)
         self._last_job = self._station.loop.time()
         self._resting = False
@@ -73,7 +99,7 @@ class Spares:
             await asyncio.wait([self._warming])
         while self._ready:
             spare = self._ready.pop(0)
-            if spare.fits(device, roots):
+            if spare.fits(device, problem):
                 return spare
             self._station.bury(spare.child, spare.folder)
         return await self._make(device, roots)
