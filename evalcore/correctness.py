@@ -126,20 +126,24 @@ def coarse_words(stats: ErrorStats) -> str | None:
 
 
 def case_report(case: Case, trials: Sequence[Trial], how: Strictness) -> CaseReport:
-    """One case over its trials: counts, the worst error and where, and a remark on exactness."""
+    """One case over its trials: counts, the worst error and where, and a remark on exactness.
+
+    Outputs of timed calls decide like the others, but are no trials of their own: 'right 5/5' stays 5.
+    """
     right = [trial_right(trial, how) for trial in trials]
     wrong = [trial for trial, good in zip(trials, right, strict=True) if not good]
     crashed = any(trial.crash is not None for trial in wrong)
     status = "skipped" if not trials else "right" if not wrong else "error" if crashed else "wrong"
     worst = _worst([stats for trial in trials for stats in trial.outputs])
     message = trial_sentence(wrong[0], how) if wrong else _exact_words(worst)
+    counted = [good for trial, good in zip(trials, right, strict=True) if trial.kind != "timed"]
     return CaseReport(
         name=case.name,
         sizes=dict(case.sizes),
         origin=case.origin,
         status=status,
-        trials=len(trials),
-        trials_right=sum(right),
+        trials=len(counted),
+        trials_right=sum(counted),
         seeds=tuple(sorted({trial.seed for trial in trials})),
         max_abs_error=worst.max_abs_error if worst else None,
         max_rel_error=worst.max_rel_error if worst else None,

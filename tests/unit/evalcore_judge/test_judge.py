@@ -155,6 +155,8 @@ def test_reports_carry_the_worst_error_and_the_words() -> None:
     report = judge(facts(trials=(trial(), trial(WRONG, seed=9)))).cases[0]
     assert (report.trials, report.trials_right, report.status) == (2, 1, "wrong")
     assert report.message == "max abs error 0.013 at [3, 512], 0.4 % of elements out, all in the last 7 columns"
+    timed = judge(facts(trials=(trial(), trial(kind="timed"), trial(WRONG, kind="timed")))).cases[0]
+    assert (timed.trials, timed.trials_right, timed.status) == (1, 1, "wrong")
     assert judge(facts()).cases[0].message == "as exact as torch, 1.0x its error"
 
 
