@@ -90,9 +90,20 @@ def find_slots(statements: Sequence[ast.stmt]) -> list[_Slot]:
         for call in ast.walk(statement):
             holder = _shape_holder(call, shapes) if isinstance(call, ast.Call) else None
             if holder is not None:
-                found += [_Slot(target, index, holder, index) for index in range(len(holder))]
+                found += [_slot(target, index, holder, shapes) for index in range(len(holder))]
                 break
     return found
+
+
+def _slot(target: str, position: int, holder: list[ast.expr], shapes: Mapping[str, list[ast.expr]]) -> _Slot:
+    """The place where a dimension is written: for `size[0]` that is the tuple behind the name."""
+    node = holder[position]
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in shapes:
+        items = shapes[node.value.id]
+        index = evaluate(node.slice, {})
+        if isinstance(index, int) and -len(items) <= index < len(items):
+            return _Slot(target, position, items, index % len(items))
+    return _Slot(target, position, holder, position)
 
 
 def _target(statement: ast.stmt) -> str:

@@ -21,8 +21,9 @@ from evalcore.bindings.sweeps import Sweep, find_sweeps, sweep_hints, sweep_sett
 from evalcore.problem import Inputs, InputsKind, Problem, Tolerance
 
 FORMAT = "tutorial"
-_MOST_COMPARES = 40
-_MOST_BINDINGS = 12
+_MOST_COMPARES = 400
+_MOST_WAYS = 4
+"""Ways to judge the same kernels that are offered; more would only fill the picker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,9 @@ def bind_tutorial(source: Source, read: Reader, hosts: HostMap, *, format: str =
     found: list[Binding] = []
     for compare in find_compares(source.tree)[:_MOST_COMPARES]:
         binding = _bind_compare(file, compare)
-        if binding is not None and not any(_same(binding, other) for other in found):
+        alike = [other for other in found if binding is not None and other.kernels == binding.kernels]
+        if binding is not None and len(alike) < _MOST_WAYS and not any(_same(binding, other) for other in alike):
             found.append(binding)
-        if len(found) >= _MOST_BINDINGS:
-            break
     bound = {kernel for binding in found for kernel in binding.kernels}
     for sweep in sweeps:
         binding = _bind_sweep(file, sweep)
