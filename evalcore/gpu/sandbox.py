@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import glob
 import os
 import resource
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -135,9 +137,22 @@ def _toolkits() -> set[str]:
     found: set[str] = set()
     for name in ("CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX", "VIRTUAL_ENV"):
         found.add(os.environ.get(name, ""))
-    for name in ("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "PATH"):
+    for name in ("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "PATH"):
         found |= set(os.environ.get(name, "").split(os.pathsep))
+    found |= {os.path.realpath(path) for path in found if os.path.isabs(path)} | _compilers()
     return {path for path in found if os.path.isabs(path) and not too_wide(path)}
+
+
+def _compilers() -> set[str]:
+    """Prefixes of the compilers that Triton and torch call: their own headers may lie beside them, outside /usr."""
+    found = {os.path.realpath(path) for path in glob.glob("/usr/lib/gcc/*/*")}
+    for name in (os.environ.get("CC", ""), os.environ.get("CXX", ""), "cc", "gcc", "g++", "c++", "clang", "nvcc"):
+        place = shutil.which(name) if name else None
+        for path in (place, os.path.realpath(place)) if place else ():
+            prefix = os.path.dirname(os.path.dirname(path))
+            if not prefix.startswith(os.path.expanduser("~")):  # a home's ~/.local holds more than a compiler
+                found.add(prefix)
+    return found
 
 
 def too_wide(path: str) -> bool:
