@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import sys
 from collections.abc import Mapping
@@ -28,7 +29,9 @@ from evalcore.admission import (
 from evalcore.jobs import CaseReport, EvalJob, Measurement, Refusal
 from evalcore.problem import Case, Inputs, InputsKind, Problem, Program, ProgramKind, TensorSpec
 from evalcore.results import correct, incorrect
+from evalcore.wire import encode
 from server.dispatch.building import Built, build, evidence, groups_of
+from server.dispatch.evaluating import PatientPool
 from server.dispatch.figures import Ask, Desk, candidates_of
 from server.dispatch.looks import looks
 from server.dispatch.merging import CannotMerge, part, shared_imports
@@ -36,7 +39,8 @@ from server.dispatch.module import Entry, Sheet, look_of, module_text
 from server.dispatch.surface import surface
 from server.host import Host
 from server.ledger.compare import with_text
-from tests.support.ledgers import judged, opened, sha_of
+from tests.support import measurements
+from tests.support.ledgers import in_environment, judged, opened, sha_of
 
 # the rule
 
@@ -471,3 +475,29 @@ def test_a_buried_or_foreign_text_is_no_candidate(tmp_path: Path) -> None:
         assert list(candidates_of(desk)) == [sha_of(text_of("good"))]
         asked: dict[str, Ask] = dict(candidates_of(desk, [sha_of(text_of("theirs"))[:10]]))
         assert list(asked) == [sha_of(text_of("theirs"))], "asked for by name it is measured here, like any other"
+
+
+class Pool:
+    """A pool that answers at once and sends the A/B later, as the worker does."""
+
+    def __init__(self, made: Measurement, amended: dict[str, Any] | None) -> None:
+        self.made, self.amended = made, amended
+        self.on_frame: Any = None
+
+    async def evaluate(self, job: EvalJob) -> Measurement:
+        if self.amended is not None:
+            frame = {"frame": "amended", "job_id": job.job_id, "measurement": encode(replace(self.made, ab=self.amended))}
+            asyncio.get_running_loop().call_later(0.01, self.on_frame, frame)
+        asyncio.get_running_loop().call_later(0.005, self.on_frame, {"frame": "amended", "job_id": "another"})
+        return self.made
+
+
+async def test_an_ab_that_comes_later_is_waited_for() -> None:
+    made = judged("a")
+    asked = replace(measurements.job("a"), compare_with="b")
+    pool = PatientPool(Pool(made, {"verdict": "faster"}))  # type: ignore[arg-type]
+    found = await pool.evaluate(asked)
+    assert isinstance(found, Measurement) and found.ab == {"verdict": "faster"}
+    for untimed in (judged("a", incorrect("no")), in_environment(made, card=None)):
+        assert await PatientPool(Pool(untimed, None)).evaluate(asked) == untimed  # type: ignore[arg-type]
+    assert await PatientPool(Pool(made, None)).evaluate(measurements.job("a")) == made  # type: ignore[arg-type]
