@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,6 @@ class Ledger:
         places.leave_gitignore(place.folder)
         connection = sqlite3.connect(place.database, timeout=WAIT_S)
         try:
-            connection.text_factory = lambda raw: raw.decode("utf-8", "replace")  # a damaged byte stops no list
             db = Database(connection, recursive_triggers=True, execute_plugins=False)
             schema.harden(db)
             schema.version(db)  # before the first write: a stranger's file keeps every byte
@@ -242,18 +241,24 @@ class Ledger:
         tests = [test for test, value in given if value is not None]
         where = f"where {' and '.join('rows.' + test for test in tests)}" if tests else ""
         order = "asc" if after is not None else "desc"
-        found = self.db.execute(
-            f"{SELECT_ROW} {JOIN_CHAIN} {where} order by rows.seq {order} limit ?",
-            (*(value for _, value in given if value is not None), limit),
-        )
+        query = f"{SELECT_ROW} {JOIN_CHAIN} {where} order by rows.seq {order} limit ?"
+        found = self._fetch(query, (*(value for _, value in given if value is not None), limit))
         return [self._row(values) for values in found]
+
+    def _fetch(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """All rows. A byte that is no UTF-8 stops no list: from the first one on, text is read leniently."""
+        try:
+            return self.db.execute(query, values).fetchall()
+        except sqlite3.OperationalError:
+            self.db.conn.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            return self.db.execute(query, values).fetchall()
 
     def row(self, seq: int) -> Row:
         """One row. Raises KeyError where there is none."""
-        values = self.db.execute(f"{SELECT_ROW} {JOIN_CHAIN} where rows.seq = ?", (seq,)).fetchone()
-        if values is None:
+        found = self._fetch(f"{SELECT_ROW} {JOIN_CHAIN} where rows.seq = ?", (seq,))
+        if not found:
             raise KeyError(f"the ledger has no row {seq}")
-        return self._row(values)
+        return self._row(found[0])
 
     def _row(self, values: tuple[Any, ...]) -> Row:
         hash_, given = values[-2:]
@@ -270,7 +275,7 @@ class Ledger:
         test, values = "rows.kernel_sha >= ? and rows.kernel_sha < ?", [sha, sha + "g"]
         if kernel is not None:
             test, values = f"{test} and rows.kernel = ?", [*values, kernel]
-        found = self.db.execute(f"{SELECT_ROW} {JOIN_CHAIN} where {test} order by rows.seq desc", values)
+        found = self._fetch(f"{SELECT_ROW} {JOIN_CHAIN} where {test} order by rows.seq desc", values)
         return [self._row(row) for row in found]
 
     def count(self, *, file: str | None = None, kernel: str | None = None) -> int:
@@ -331,7 +336,11 @@ class Ledger:
 
     def map(self, file: str | None = None, kernel: str | None = None) -> Map:
         """The candidates of a kernel (or of all) as a DAG with stable lanes."""
-        return self._maps.make(self.db, file, kernel)
+        try:
+            return self._maps.make(self.db, file, kernel)
+        except sqlite3.OperationalError:  # a byte that is no UTF-8, see _fetch
+            self.db.conn.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            return self._maps.make(self.db, file, kernel)
 
     def _meta(self, name: str) -> str:
         return str(self.db.execute("select value from meta where name = ?", (name,)).fetchone()[0])
