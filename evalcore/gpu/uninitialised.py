@@ -19,7 +19,7 @@ def poisoned() -> Iterator[None]:
     was_on = torch.are_deterministic_algorithms_enabled()
     was_soft = torch.is_deterministic_algorithms_warn_only_enabled()
     was_filling = torch.utils.deterministic.fill_uninitialized_memory
-    torch.use_deterministic_algorithms(True, warn_only=not was_on or was_soft)
+    _be_deterministic(True, soft=not was_on or was_soft)
     torch.utils.deterministic.fill_uninitialized_memory = True
     try:
         with warnings.catch_warnings():
@@ -27,4 +27,13 @@ def poisoned() -> Iterator[None]:
             yield
     finally:
         torch.utils.deterministic.fill_uninitialized_memory = was_filling
-        torch.use_deterministic_algorithms(was_on, warn_only=was_soft)
+        _be_deterministic(was_on, soft=was_soft)
+
+
+def _be_deterministic(on: bool, *, soft: bool) -> None:
+    """What torch.use_deterministic_algorithms does for eager code; the public one imports torch's compiler as well, which
+    takes each fresh process most of a second."""
+    try:
+        torch._C._set_deterministic_algorithms(on, warn_only=soft)
+    except (AttributeError, TypeError):
+        torch.use_deterministic_algorithms(on, warn_only=soft)
