@@ -22,6 +22,7 @@ from evalcore.gpu.device import preload
 from evalcore.gpu.warming import before_fork
 from evalcore.jobs import EvalJob, Refusal
 from evalcore.problem import Problem
+from evalcore.worker import mains
 from evalcore.worker.background import Background
 from evalcore.worker.beyond import beyond
 from evalcore.worker.checks import Checks
@@ -45,6 +46,8 @@ def run(*, channel_in: int, channel_out: int, flavour: str, scratch: str) -> int
     stack = preload()
     if stack.triton is not None:
         before_fork()
+    if stack.torch is not None:
+        mains.preload(flavour)
     gc.collect()
     gc.freeze()
     return asyncio.run(_main(channel_in, channel_out, flavour, folder, scratch, stack))

@@ -17,6 +17,20 @@ from evalcore.worker.post import Letter, Post
 from evalcore.worker.settle import Settling, confine, open_device
 
 
+_EVERYWHERE = ("evalcore.gpu.nvrtc", "evalcore.gpu.faults", "evalcore.gpu.frontend")
+_LAZY = ("torch.utils._device", "torch._prims_common.wrappers", "torch.fx.experimental.symbolic_shapes")
+"""What torch imports (sympy among it, 0.3 s) when the size of inputs is first worked out on tensors without memory."""
+_CHILDREN = ("evalcore.worker.case", "evalcore.worker.case_timing", "evalcore.worker.referee", "evalcore.gpu.launched")
+_BY_FLAVOUR = {"interpret": ("evalcore.gpu.interpreter",), "compile": ("evalcore.gpu.timing", "evalcore.gpu.autotune")}
+
+
+def preload(flavour: str) -> None:
+    """Import, once in the loop, what every fork would import for itself. None of these opens a card when imported."""
+    for name in (*_EVERYWHERE, *_LAZY, *_CHILDREN, *_BY_FLAVOUR[flavour]):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
 def case_main(post: Post, settling: Settling, *, ipc: bool, clock: bool) -> None:
     """A spare: settle, warm, answer "warm", then serve one job until the loop ends us."""
     layers = confine(settling)
@@ -31,7 +45,6 @@ def case_main(post: Post, settling: Settling, *, ipc: bool, clock: bool) -> None
         case.clock = Clock(settling.device, ClockOptions(scratch=settling.policy.scratch, own_root=os.getppid()))
         case.clock.warm()
         notes = list(case.clock.notes)
-    _preload_case()
     case.build_s = watch_builds(post)
     warmed = {"layers": list(layers), "notes": notes, "device": _device_facts(settling.device)}
 
@@ -71,13 +84,6 @@ def _serve(post: Post, answer: Any) -> None:
         post.send({"post": "answer", **body}, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
-
-
-def _preload_case() -> None:
-    """Import, before the job is known, what every job will need."""
-    for name in ("evalcore.gpu.autotune", "evalcore.gpu.launched", "evalcore.worker.case_timing"):
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
 
 
 def watch_builds(post: Post) -> Callable[[], float]:

@@ -63,19 +63,24 @@ async def _choose(desk: Desk, case: Case, free_bytes: int | None) -> Choice:
 
 
 async def _listed(desk: Desk, case: Case, budget: int) -> Choice | None:
-    """The largest other case that the problem lists and that fits: what is wrong there is wrong, nothing was reduced."""
+    """The largest other case that the problem lists and that fits: what is wrong there is wrong, nothing was reduced.
+
+    The list falls, largest first, so half of what is left is decided by each look: a sweep may list a hundred.
+    """
     if case.origin != "given":
         return None
-    fitting = []
-    for other in desk.problem.cases:
-        if other.name != case.name and other.origin == "given":
-            elements, size_bytes = await desk.size(other)
-            if elements is not None and elements <= budget:
-                fitting.append((elements, size_bytes, other))
-    if not fitting:
-        return None
-    _elements, size_bytes, chosen = max(fitting, key=lambda each: each[0])
-    return Choice(case=chosen, input_bytes=size_bytes)
+    others = [other for other in desk.problem.cases if other.name != case.name and other.origin == "given"]
+    found: Choice | None = None
+    low, high = 0, len(others)
+    while low < high:
+        middle = (low + high) // 2
+        elements, size_bytes = await desk.size(others[middle])
+        if elements is not None and elements <= budget:
+            found = Choice(case=others[middle], input_bytes=size_bytes)
+            high = middle
+        else:
+            low = middle + 1
+    return found
 
 
 async def _reduced(
