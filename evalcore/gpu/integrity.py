@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 _WATCHED: tuple[tuple[str, str], ...] = (
-    ("torch", "allclose equal isclose isnan isfinite eq manual_seed empty empty_like Event"),
+    ("torch", "allclose equal isclose isnan isfinite eq empty empty_like Event"),
     ("torch.cuda", "Event synchronize current_stream default_stream Stream Graph CUDAGraph"),
     ("torch.testing", "assert_close"),
     ("torch.Tensor", "allclose equal clone copy_ detach data_ptr contiguous cpu record_stream"),

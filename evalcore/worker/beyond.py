@@ -1,8 +1,9 @@
-"""Owns what follows right trials while the case still lives: time on a card, then a look further. Never judges."""
+"""Owns what follows right trials: time on a card, else more calls, then a look further. Never judges."""
 
 from __future__ import annotations
 
 from evalcore.judge import judge
+from evalcore.worker.call_on import call_on
 from evalcore.worker.evaluation import Evaluation
 from evalcore.worker.further import look_further
 from evalcore.worker.timed_part import time_line
@@ -13,6 +14,7 @@ async def beyond(evaluation: Evaluation) -> None:
     if evaluation.on_card and evaluation.line.timed:
         await time_line(evaluation)
         await evaluation.learn()
-        if not judge(evaluation.facts()).result.correct:
-            return
-    await look_further(evaluation)
+    else:
+        await call_on(evaluation)
+    if judge(evaluation.facts()).result.correct:
+        await look_further(evaluation)

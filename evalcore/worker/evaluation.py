@@ -157,7 +157,7 @@ class Evaluation:
         taking = self.station.loop.create_task(self._take_spare())
         try:
             with self.stages.timed("prepare"):
-                choice = await choose(self.desk, self.line, free_bytes=self._free_bytes())
+                choice = await choose(self.desk, self.line, free_bytes=self.free_bytes())
         except BaseException:
             taking.add_done_callback(self._bury_unused)
             raise
@@ -185,7 +185,8 @@ class Evaluation:
         if not task.cancelled() and task.exception() is None:
             self.station.bury(task.result().child, task.result().folder)
 
-    def _free_bytes(self) -> int | None:
+    def free_bytes(self) -> int | None:
+        """What inputs may take of the card; None on a CPU."""
         card = self.station.card(self.device)
         return int(card["memory_bytes"] * 0.8) if card is not None else None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from evalcore.facts import Trial
 from evalcore.problem import Case
 from evalcore.shapes import neighbours
+from evalcore.worker.call_on import listed_sizes
 from evalcore.worker.desks import ReferenceFailed, Untransferable
 from evalcore.worker.evaluation import Evaluation
 from evalcore.worker.exchange import CaseFailed
@@ -27,6 +28,7 @@ async def look_further(evaluation: Evaluation) -> None:
         if evaluation.thorough:
             await _repeated(evaluation)
             await _twisted(evaluation)
+        await listed_sizes(evaluation)
         await _neighbours(evaluation)
     except (CaseFailed, ReferenceFailed, Untransferable):
         return
