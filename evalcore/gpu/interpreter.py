@@ -87,14 +87,14 @@ def _wrap_executor() -> None:
     original = stock.GridExecutor.__call__
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        name = self.fn.__name__
-        _launches[name] = _launches.get(name, 0) + 1
         finished = False
         with redirect.plain_torch():
             before = sanitizer.begin(self.fn, args, kwargs)
             try:
                 result = original(self, *args, **kwargs)
                 finished = True
+                name = self.fn.__name__
+                _launches[name] = _launches.get(name, 0) + 1
             finally:
                 race = sanitizer.end(before, finished=finished)
                 if race:
