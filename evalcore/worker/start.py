@@ -32,6 +32,10 @@ def start(arguments: Sequence[str], *, launcher: str) -> int:
         from evalcore.worker import specs
 
         return specs.run(arguments[2:])
+    if list(arguments[:2]) == ["--role", "assembly"]:
+        from evalcore.worker import assembly
+
+        return assembly.run(arguments[2:])
     options = _parse(arguments)
     wanted = loop_environment(os.environ, options.flavour)
     if wanted != dict(os.environ):

@@ -50,7 +50,8 @@ def register(commands: Subparsers) -> None:
     compared.add_argument("a")
     compared.add_argument("b")
     compared.add_argument("--ab", action="store_true", help="time both again, interleaved, on the card at hand")
-    compared.add_argument("--python", help="interpreter with torch, for --ab")
+    compared.add_argument("--sass", action="store_true", help="machine code of both, from the card at hand")
+    compared.add_argument("--python", help="interpreter with torch, for --ab and --sass")
     filters(verb(verbs, "best", "the fastest right row of each kernel and card", _best))
     from server.ledger import commands_draw
 
@@ -272,15 +273,44 @@ def _diff(options: argparse.Namespace, host: Host) -> int:
         a, b = compare.find(ledger, options.a), compare.find(ledger, options.b)
         made = compare.compare(ledger, a, b)
         again = _again(ledger, (a, b), options, host) if options.ab else None
+        sass = asyncio.run(_sass(ledger, (a, b), options, host)) if options.sass else None
     if options.json:
         lines = [dataclasses.asdict(each) for each in made.lines]
         say(listing.dumped({"schema": 1, "a": a.seq, "b": b.seq, "lines": lines, "diff": made.diff,
-                            "obstacles": list(made.obstacles), "ab": again}))  # fmt: skip
+                            "obstacles": list(made.obstacles), "ab": again, "sass": sass}))  # fmt: skip
         return OK
     say(listing.comparison(made))
     if again is not None:
-        say(f"timed again, interleaved (row {again['seq']}): {again['ab'] or again['why']}\n")
+        timed = f"timed again, interleaved: {again['ab']}" if again["ab"] else f"not timed again: {again['why']}"
+        say(f"{timed} (row {again['seq']})\n")
+    if sass is not None:
+        say(listing.machine_code(sass))
     return OK
+
+
+async def _sass(ledger: Ledger, pair: tuple[Row, Row], options: argparse.Namespace, host: Host) -> dict[str, Any]:
+    """Both texts on the problem's first case. Raises Stop."""
+    from evalcore.jobs import Refusal
+    from server.evaluators.running import Confinement
+    from server.interpreters import choose
+    from server.ledger import cards
+
+    assembly = importlib.import_module("server.dispatch.assembly")
+    if not cards.cards_here(host):
+        raise Stop("machine code comes from the card that runs it, and there is none here")
+    python = await choose(host, options.python or "", "")
+    found = []
+    for row in pair:
+        problem, text = ledger.problem(row.problem_sha), ledger.text(row.kernel_sha)
+        if problem is None or text is None:
+            raise Stop(f"row {row.seq} cannot be run again: its problem was not kept")
+        where = Confinement(host=host, python=host.python if isinstance(python, Refusal) else python.path)
+        code = await assembly.code_of(assembly.with_candidate(problem, text), problem.cases[0], where)
+        if isinstance(code, Refusal):
+            raise Stop(f"{code.message}. {code.remedy}")
+        found.append(code)
+    made: dict[str, Any] = assembly.side_by_side(*found)
+    return made
 
 
 def _again(ledger: Ledger, pair: tuple[Row, Row], options: argparse.Namespace, host: Host) -> dict[str, Any]:

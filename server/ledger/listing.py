@@ -155,6 +155,15 @@ def comparison(made: Comparison) -> str:
     return "\n".join(lines) + "\n" + (f"\n{made.diff}" if made.diff else "\nthe texts are the same\n")
 
 
+def machine_code(sass: dict[str, Any]) -> str:
+    """Instruction counts that differ, then the diff."""
+    a, b = sass["instructions"]
+    rows = [("instruction", "a", "b"), ("all", str(a), str(b))]
+    rows += [(each["opcode"], str(each["a"]), str(each["b"])) for each in sass["changed"][:30]]
+    diff = sass["diff"] if sass["diff"] is not None else "the listings are too long to be read side by side"
+    return "\n".join([*table(rows), diff]) + "\n"
+
+
 def _value(value: Any) -> str:
     if value is None:
         return "-"
