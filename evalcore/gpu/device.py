@@ -14,6 +14,16 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+_TRITON_LATER = (
+    "triton.language",
+    "triton.compiler.compiler",
+    "triton.compiler.code_generator",
+    "triton.backends.nvidia.driver",
+    "triton.backends.nvidia.compiler",
+    "triton.profiler",
+    "numpy.random",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
@@ -35,7 +45,7 @@ def preload() -> Stack:
             importlib.import_module("torch.utils.flop_counter")
     if triton is not None:
         # what a first launch would import lazily, once per child
-        for name in ("triton.language", "triton.compiler.compiler", "triton.backends.nvidia.driver", "triton.profiler"):
+        for name in _TRITON_LATER:
             with contextlib.suppress(ImportError, RuntimeError, OSError, AttributeError):
                 importlib.import_module(name)
     return Stack(torch=_version(torch), triton=_version(triton), faults=tuple(faults))
