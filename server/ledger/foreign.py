@@ -1,7 +1,7 @@
 """Owns reading other people's results into foreign rows: each line of theirs becomes evidence, never a verdict of ours.
 
 Understands our own JSONL, FlashInfer-Bench and SOL-ExecBench traces, KernelBench's eval_results.json, nvbench JSON, any
-benchmark.csv of ours, and a plain CSV or JSONL with recognisable columns. Never runs anything that it reads.
+benchmark.csv of ours, and a plain CSV, TSV or JSONL with recognisable columns. Never runs anything that it reads.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def recognise(text: str) -> tuple[str, list[dict[str, Any]]]:
     if lines and all(isinstance(line, dict) for line in lines):
         return _recognise_lines(lines)
     try:
-        table = list(csv.DictReader(io.StringIO(text)))
+        tabs = "\t" in text.split("\n", 1)[0]
+        table = list(csv.DictReader(io.StringIO(text), delimiter="\t" if tabs else ","))
     except csv.Error:
         table = []
     if table and "runtime_us" in table[0] and "kernel" in table[0]:

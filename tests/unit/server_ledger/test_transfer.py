@@ -144,6 +144,7 @@ def test_nothing_timed_gives_an_empty_nvbench_file(tmp_path: Path) -> None:
         ('{"kernel": "k", "status": "correct", "runtime_us": 2.5, "card": "H100"}\n', "jsonl",
          [("correct", 2.5, "H100")]),
         ("file,kernel,status,runtime_us,card\na.py,k,correct,3.5,A100\n", "csv", [("correct", 3.5, "A100")]),
+        ("kernel\truntime_us\tstatus\nk\t4.5\tcorrect\n", "csv", [("correct", 4.5, None)]),
         ('{"definition": "d", "solution": "s", "workload": {}, "evaluation": {"status": "REWARD_HACK", "environment":'
          ' {"hardware": "B200"}}}', "flashinfer", [("incorrect", None, "B200")]),
     ],
