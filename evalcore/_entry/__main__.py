@@ -32,8 +32,8 @@ def _register() -> None:
 def _too_old() -> int:
     import json
 
-    have = "%d.%d" % sys.version_info[:2]
-    message = "Python %s at %s is too old to judge kernels; 3.10 is the oldest that works" % (have, sys.executable)
+    have = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    message = f"Python {have} at {sys.executable} is too old to judge kernels; 3.10 is the oldest that works"
     missing = {"what": "python", "message": message, "remedy": "choose a Python 3.10 or newer that has torch"}
     hello = {"frame": "hello", "protocol": 1, "python": have, "executable": sys.executable, "missing": [missing]}
     hello.update({"torch": None, "triton": None, "devices": [], "isolation": [], "fork": hasattr(os, "fork")})

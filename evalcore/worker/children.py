@@ -90,7 +90,8 @@ class Child:
     ) -> Letter:
         """Send a question and wait for its answer; meanwhile `answer` serves what the child asks in turn.
 
-        `build_s` is granted beside `timeout_s` for what the child reports as building. Raises ChildTimeout (the child is then killed) or ChildEnded.
+        `build_s` is granted beside `timeout_s` for what the child reports as building. Raises ChildTimeout (the child
+        is then killed) or ChildEnded.
         """
         if not self.alive:
             raise ChildEnded(self.name)

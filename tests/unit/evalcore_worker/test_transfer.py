@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from evalcore.gpu.transfer import Exporter, Importer, TransferError, is_sealed, seal  # noqa: E402
+from evalcore.gpu.transfer import Exporter, Importer, TransferError, is_sealed, seal
 
 
 def test_published_tensors_arrive_bit_for_bit() -> None:
