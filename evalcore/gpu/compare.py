@@ -161,7 +161,7 @@ def _stride_note(got: Output, want: Output) -> str | None:
 def _stats(name: str, dtype: str, found: Differences | None, *, origin: str, **more: Any) -> ErrorStats:
     if found is None:
         return _empty(name, dtype)
-    region = describe(found.spreads, wrong=found.out, elements=found.elements, untouched=found.untouched)
+    region = describe(found.spreads, wrong=found.located, elements=found.elements, untouched=found.untouched)
     return ErrorStats(
         output=name,
         elements=found.elements,

@@ -44,6 +44,8 @@ class Differences:
     want: float
     magnitude: float
     untouched: bool
+    located: int
+    """How many elements the spreads speak of: those that are not finite where there are any, else all that are out."""
     spreads: tuple[Spread, ...]
 
 
@@ -95,6 +97,19 @@ def _tiles(rows: int, columns: int) -> Iterator[tuple[slice, slice]]:
             yield slice(top, min(top + high, rows)), slice(left, min(left + wide, columns))
 
 
+class _Marks:
+    """Which rows and which columns of [R, C] hold an element of some kind."""
+
+    def __init__(self, rows: int, columns: int, device: torch.device) -> None:
+        self.rows = torch.zeros(rows, dtype=torch.bool, device=device)
+        self.columns = torch.zeros(columns, dtype=torch.bool, device=device)
+
+    def add(self, marked: torch.Tensor, rows_of: slice, columns_of: slice) -> None:
+        """Take in one tile."""
+        self.rows[rows_of] |= marked.any(dim=1)
+        self.columns[columns_of] |= marked.any(dim=0)
+
+
 @dataclass(slots=True)
 class _Flat:
     got: torch.Tensor
@@ -106,8 +121,8 @@ class _Flat:
         device = self.got.device
         exact = not self.got.dtype.is_floating_point
         scale = None if exact else row_magnitude(self.want)
-        bad_rows = torch.zeros(rows, dtype=torch.bool, device=device)
-        bad_columns = torch.zeros(columns, dtype=torch.bool, device=device)
+        out_at = _Marks(rows, columns, device)
+        nonfinite_at = _Marks(rows, columns, device)
         totals = torch.zeros(3, dtype=torch.int64, device=device)
         worst: list[torch.Tensor] = []
         for rows_of, columns_of in _tiles(rows, columns):
@@ -120,13 +135,14 @@ class _Flat:
                 assert scale is not None
                 error, bad, nonfinite = _float_tile(got, want, alias, rule, scale[rows_of])
                 ratio = error / scale[rows_of]
-            bad_rows[rows_of] |= bad.any(dim=1)
-            bad_columns[columns_of] |= bad.any(dim=0)
+            out_at.add(bad, rows_of, columns_of)
+            nonfinite_at.add(nonfinite, rows_of, columns_of)
             totals += torch.stack([bad.sum(), nonfinite.sum(), (bad & is_poison(got)).sum()])
             worst.append(_worst(got, want, error, ratio, nonfinite))
         table = torch.stack(worst).cpu()
         found = int(table[:, 0].argmax())
         out, nonfinite_count, poisoned = totals.tolist()
+        marks, located = (nonfinite_at, nonfinite_count) if nonfinite_count else (out_at, out)
         first = list(_tiles(rows, columns))[found]
         position = (first[0].start, first[1].start, first[1].stop - first[1].start)
         return Differences(
@@ -139,8 +155,9 @@ class _Flat:
             got=float(table[found, 4]),
             want=float(table[found, 5]),
             magnitude=0.0 if scale is None else float(scale.amax()),
-            untouched=out > 0 and poisoned == out,
-            spreads=_spreads(bad_rows, bad_columns, shape) if out else (),
+            untouched=located > 0 and poisoned == located,
+            located=located,
+            spreads=_spreads(marks.rows, marks.columns, shape) if located else (),
         )
 
     def _full_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:

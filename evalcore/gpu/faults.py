@@ -29,6 +29,10 @@ _SECRET_SHAPE = re.compile(
 )
 
 
+_REFUSED_BY_A_COMPILER = (AttributeError, NameError, TypeError, ValueError, AssertionError, SyntaxError, KeyError)
+"""What Triton's front end would say of a kernel's own code, where the interpreter stumbles over it."""
+
+
 class CandidateFault(Exception):
     """A program could not be loaded or run; `crash` says how and where."""
 
@@ -50,12 +54,14 @@ def locate(exc: BaseException, program: Program) -> Crash:
         return _syntax(exc, program)
     told = compile_faults.describe(exc)
     root = _root(exc)
-    place = told.place if told is not None and told.place is not None else place_of(root, program)
-    if place is None and root is not exc:
-        place = place_of(exc, program)
+    place = told.place if told is not None and told.place is not None else None
+    for each in _inside_out(exc):
+        place = place or place_of(each, program)
     if told is not None:
         return _crash(told.kind, told.message, place, exc)
     kind, message = _classify(root)
+    if kind == "exception" and root is not exc and isinstance(root, _REFUSED_BY_A_COMPILER):
+        kind = "compile"  # values are data to a kernel: what Python refuses while it is interpreted, Triton refuses before
     exit_code = root.code if isinstance(root, SystemExit) and isinstance(root.code, int) else None
     return _crash(kind, message, place, exc, exit_code=exit_code)
 
@@ -70,11 +76,15 @@ def _crash(
 
 def _root(exc: BaseException) -> BaseException:
     """The exception to report: what the interpreter wrapped, else the exception itself."""
-    seen = {id(exc)}
-    while type(exc).__name__ == "InterpreterError" and exc.__cause__ is not None and id(exc.__cause__) not in seen:
-        exc = exc.__cause__
-        seen.add(id(exc))
-    return exc
+    return _inside_out(exc)[0]
+
+
+def _inside_out(exc: BaseException) -> list[BaseException]:
+    """What the interpreter wrapped, innermost first; a call into Triton's own library is wrapped once more."""
+    chain = [exc]
+    while type(chain[-1]).__name__ == "InterpreterError" and chain[-1].__cause__ not in (None, *chain):
+        chain.append(chain[-1].__cause__)  # type: ignore[arg-type]
+    return chain[::-1]
 
 
 def _syntax(exc: SyntaxError, program: Program) -> Crash:
