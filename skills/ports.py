@@ -91,6 +91,8 @@ class Progress:
     message: str
     done: int = 0
     total: int = 0
+    refusal: Refusal | None = None
+    """Why a part of the search (the model's round) ended early, where it did."""
 
 
 SearchEvents = AsyncIterator["Progress | Proposal | Refusal"]

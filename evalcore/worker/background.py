@@ -189,6 +189,5 @@ class Background:
         self._lines.send("opponents", problem_sha=sha, opponents=rows)
 
     async def _compare(self, evaluation: Evaluation, job: EvalJob, text: str) -> None:
-        ab = await compared(evaluation, text)
-        if ab is not None:
-            self._lines.send("amended", job_id=job.job_id, measurement=measurement(evaluation, ab=ab))
+        ab = await compared(evaluation, text)  # None is said too: whoever asked for the comparison waits for it
+        self._lines.send("amended", job_id=job.job_id, measurement=measurement(evaluation, ab=ab))

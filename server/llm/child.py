@@ -34,9 +34,12 @@ def answer(litellm: Any, request: dict[str, Any]) -> dict[str, Any]:
         "stream_options": {"include_usage": True},
         "max_tokens": request.get("max_tokens"),
     }
+    key = os.environ.get("ODYSSEY_API_KEY")  # noqa: TID251
     if request.get("base"):
         options["api_base"] = request["base"]
-        options["api_key"] = os.environ.get("ODYSSEY_API_KEY") or os.environ.get("OPENAI_API_KEY") or "none"  # noqa: TID251
+        options["api_key"] = key or os.environ.get("OPENAI_API_KEY") or "none"  # noqa: TID251
+    elif key:
+        options["api_key"] = key
     if request.get("schema"):
         schema = {"name": "answer", "schema": request["schema"], "strict": True}
         options["response_format"] = {"type": "json_schema", "json_schema": schema}

@@ -25,6 +25,8 @@ PROMISING = 1.02
 """A candidate this much faster in the fast mode is worth building on and worth an A/B."""
 DEPTH = 3
 """How many moves may be stacked."""
+LEFT_FOR_MODEL = 2
+"""Attempts that the tuner leaves where a model is asked after it: its candidate, and that candidate mended once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +75,10 @@ async def optimize(
         yield refusal
         return
     search = Search(request, evaluator, memory)
-    async for event in search.tune():
+    async for event in search.tune(leave=0 if model is None else LEFT_FOR_MODEL):
         yield event
     if model is not None:
-        async for event in search.ask_model(ModelRound(model)):
+        async for event in search.ask_model(ModelRound(model, language=request.language)):
             yield event
     yield await search.conclude()
 
@@ -88,13 +90,13 @@ def cannot_start(request: Request) -> Refusal | None:
         return Refusal(
             code="not_correct",
             message="only a kernel that is right can be made faster",
-            remedy="make the verdict correct first, then propose again",
+            remedy="Make the verdict correct first, then propose again.",
         )
     if result.runtime_us is None:
         return Refusal(
             code="no_gpu",
             message="a proposal needs times, and nothing was timed: " + why_untimed(request.base),
-            remedy="open the folder on a machine with an NVIDIA GPU, for example over Remote-SSH",
+            remedy="Open the folder on a machine with an NVIDIA GPU, for example over Remote-SSH.",
         )
     return None
 
@@ -126,13 +128,16 @@ class Search:
         self.base = self.best
         self.judged[self.best.sha] = self.best
 
-    async def tune(self) -> AsyncIterator[Progress]:
-        """Greedy moves: all single moves from the best text, then again from the new best, at most DEPTH deep."""
+    async def tune(self, *, leave: int = 0) -> AsyncIterator[Progress]:
+        """Greedy moves: all single moves from the best text, then again from the new best, at most DEPTH deep.
+
+        `leave` attempts of the budget are not touched.
+        """
         for _depth in range(DEPTH):
             start = self.best
             moves = self._moves(start)
             for move in moves:
-                if not self.budget.may(attempts=1):
+                if not self.budget.may(attempts=1 + leave):
                     return
                 yield Progress(message=f"tuner: {move.words}", done=len(self.judged), total=len(moves))
                 await self.judge(move.apply(start.text), words=_joined(start, move.words), author="tuner", parent=start)
@@ -151,7 +156,7 @@ class Search:
         for attempt in range(2):
             self.budget = self.budget.spend(tokens=round_.tokens)
             if isinstance(written, Refusal):
-                yield Progress(message=f"model: {written.message}")
+                yield Progress(message=f"model: {written.message}", refusal=written)
                 return
             if not self.budget.may(attempts=1):
                 return
@@ -215,25 +220,21 @@ class Search:
         if best is self.base:
             return Refusal(
                 code="no_gain",
-                message=f"none of {tried} candidates was right and faster than the text as it stands",
-                remedy="the map shows what was tried and why each branch ended",
+                message=_none_of(tried),
+                remedy=SEE_MAP if tried else "",
             )
         outcome = await self.evaluator.evaluate(self._job(best.text, best.sha, best.author, compare=True))
         if isinstance(outcome, Refusal):
             return outcome
         measurement = replace(outcome, parents=(self.base.sha,), author=best.author, cause=Cause.SEARCH)
         seq = await self.memory.append(measurement, text=best.text, intent=best.words)
-        verdict = measurement.ab or {}
-        ratio = verdict.get("ratio")
-        ratio = float(ratio) if isinstance(ratio, (int, float)) else 0.0
-        faster = verdict.get("verdict") == "faster" and ratio >= LEAST_GAIN
-        if not measurement.result.correct or not faster:
-            reason = f"interleaved A/B says {verdict.get('verdict', 'nothing')}, ratio {ratio:.3f}"
+        ratio, reason = admitted(measurement)
+        if ratio is None:
             await self.memory.bury(best.sha, reason=reason)
             return Refusal(
                 code="no_gain",
-                message=f"the best of {tried} candidates ({best.words}) is not faster by 5 % or more: {reason}",
-                remedy="the map shows what was tried and why each branch ended",
+                message=f"the best of {tried} candidates ({best.words}) is not offered: {reason}",
+                remedy=SEE_MAP,
             )
         return self._proposal(best, measurement, seq, ratio)
 
@@ -252,6 +253,32 @@ class Search:
             change=best.words,
             ratio=ratio,
         )
+
+
+SEE_MAP = "The map shows what was tried and why each branch ended."
+
+
+def admitted(measurement: Measurement) -> tuple[float | None, str]:
+    """(ratio, '') where the interleaved A/B makes a candidate worth offering, else (None, why not)."""
+    if not measurement.result.correct:
+        return None, f"judged again it is {measurement.result.status.value}"
+    verdict = measurement.ab
+    if not verdict:
+        return None, "its interleaved A/B against your text could not be had"
+    ratio = verdict.get("ratio")
+    if not isinstance(ratio, (int, float)) or verdict.get("verdict") != "faster":
+        shown = f", ratio {ratio:.3f}" if isinstance(ratio, (int, float)) else ""
+        return None, f"interleaved A/B says {verdict.get('verdict', 'nothing')}{shown}"
+    if ratio < LEAST_GAIN:
+        return None, f"interleaved A/B says faster, but by less than 5 %, ratio {ratio:.3f}"
+    return float(ratio), ""
+
+
+def _none_of(tried: int) -> str:
+    if not tried:
+        return "there is nothing here that the tuner could turn"
+    count = "the one candidate" if tried == 1 else f"none of {tried} candidates"
+    return f"{count} was {'not ' if tried == 1 else ''}right and faster than the text as it stands"
 
 
 def _joined(start: Candidate, words: str) -> str:
