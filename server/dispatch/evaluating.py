@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from evalcore.jobs import EvalJob, Measurement, Refusal
@@ -27,12 +27,14 @@ class PatientPool:
     def __init__(self, pool: GpuPool) -> None:
         self._pool = pool
         self._waiting: dict[str, asyncio.Future[Measurement]] = {}
-        pool.on_frame = self._take
+        self._others: Callable[[dict[str, Any]], None] | None = None
+        self._listen()
 
     async def evaluate(self, job: EvalJob) -> Measurement | Refusal:
         """Judge one text."""
         if job.compare_with is None:
             return await self._pool.evaluate(job)
+        self._listen()
         amended = self._waiting[job.job_id] = asyncio.get_running_loop().create_future()
         try:
             found = await self._pool.evaluate(job)
@@ -44,9 +46,18 @@ class PatientPool:
         finally:
             del self._waiting[job.job_id]
 
+    def _listen(self) -> None:
+        """Stand before whoever else hears the pool's frames; what is not for us goes on to them."""
+        if self._pool.on_frame != self._take:
+            self._others, self._pool.on_frame = self._pool.on_frame, self._take
+
     def _take(self, frame: dict[str, Any]) -> None:
         waiting = self._waiting.get(str(frame.get("job_id"))) if frame.get("frame") == "amended" else None
-        if waiting is None or waiting.done():
+        if waiting is None:
+            if self._others is not None:
+                self._others(frame)
+            return
+        if waiting.done():
             return
         try:
             waiting.set_result(decode(Measurement, frame.get("measurement")))
