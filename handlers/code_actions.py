@@ -8,7 +8,8 @@ from lsprotocol import types
 
 from handlers import to_lsp
 from handlers.from_lsp import byte_of, path_of
-from server.analysis.finding import Finding, Fix
+from server.analysis.finding import Edit, Finding, Fix, Span
+from server.analyst import ReaderLost
 from server.lsp.language_server import OdysseyServer
 from server.snapshot import KernelView, Snapshot
 
@@ -31,11 +32,30 @@ async def code_actions(ls: OdysseyServer, params: types.CodeActionParams) -> lis
     if _wanted(types.CodeActionKind.QuickFix, only):
         for finding in snapshot.findings:
             if finding.span.start <= end and start <= finding.span.end:
-                actions += [_fix(ls, snapshot, finding, fix) for fix in finding.fixes]
+                fixes = finding.fixes or await _starter(ls, snapshot, finding)
+                actions += [_fix(ls, snapshot, finding, fix) for fix in fixes]
     view = snapshot.at(start)
     if view is not None and _wanted(types.CodeActionKind.RefactorRewrite, only):
         actions += _on_kernel(snapshot, view)
     return actions
+
+
+async def _starter(ls: OdysseyServer, snapshot: Snapshot, finding: Finding) -> tuple[Fix, ...]:
+    """The fix of a kernel without a reference, written when it is asked for: it takes a whole syntax tree."""
+    view = snapshot.at(finding.span.start) if finding.code == "no-reference" else None
+    if view is None:
+        return ()
+    text = snapshot.index.text
+    try:
+        starter = await ls.session.analyst.starter(text, view.site.name)
+    except ReaderLost:
+        return ()
+    if starter is None:
+        return ()
+    end = snapshot.index.byte_of(len(text))
+    gap = "" if text.endswith("\n") or not text else "\n"
+    edit = Edit(span=Span(end, end), new_text=gap + starter)
+    return (Fix(title=f"Write a starter reference for {view.site.name}", edits=(edit,), preferred=True),)
 
 
 def _wanted(kind: types.CodeActionKind, only: Sequence[types.CodeActionKind | str] | None) -> bool:

@@ -216,6 +216,15 @@ class Analyst:
             )
         return unpack_bounds(frame, text) if frame["frame"] == "bound" else ()
 
+    async def starter(self, text: str, kernel: str) -> str | None:
+        """What to append to a text so that a kernel gets a reference; None where there is nothing to offer."""
+        if len(text) > MAX_TEXT_BYTES:
+            return None
+        async with self._bind_turn:
+            request = self._host.new_id()
+            frame = await self._bind.ask(request, "starter", request=request, text=text, kernel=kernel)
+        return frame.get("text")
+
     async def close(self) -> None:
         """End both children."""
         await asyncio.gather(self._text.close(), self._bind.close())

@@ -27,7 +27,8 @@ def plain(text: str) -> str:
 def block(text: str) -> str:
     """A foreign text as a code block that no run of backticks in it can end."""
     text = text[:_MAX_ERROR_CHARS] + ("\n..." if len(text) > _MAX_ERROR_CHARS else "")
-    fence = "`" * (max((len(run) for run in re.findall(r"`+", text)), default=0) + 3)
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(longest + 1, 3)
     return f"{fence}text\n{text}\n{fence}"
 
 

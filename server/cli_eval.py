@@ -14,7 +14,7 @@ from typing import Any
 
 from evalcore.fingerprint import sha256_text
 from evalcore.jobs import Cause, Diagnostic, EvalJob, Measurement, Mode, Reason, Refusal
-from evalcore.results import Status, error
+from evalcore.results import Status, compile_error, error
 from evalcore.wire import encode
 from server import placing, terminal, words
 from server.config import DEVICE, Settings
@@ -54,6 +54,8 @@ class Outcome:
     site: Site | None
     measurement: Measurement | None = None
     refusal: Refusal | None = None
+    place: tuple[int, int] | None = None
+    """Where Python's own parser stopped: the text does not compile, and no worker was asked."""
     seq: int = 0
 
 
@@ -94,7 +96,7 @@ def _run(options: argparse.Namespace, host: Host) -> int:
 def exit_code(outcome: Outcome) -> int:
     """0 correct, 1 incorrect or compile error, 2 could not judge."""
     if outcome.measurement is None:
-        return 2
+        return 1 if outcome.place is not None else 2
     return {Status.CORRECT: 0, Status.INCORRECT: 1, Status.COMPILE_ERROR: 1, Status.ERROR: 2}[
         outcome.measurement.result.status
     ]
@@ -105,16 +107,18 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
     measurement, refusal = outcome.measurement, outcome.refusal
     if measurement is None:
         assert refusal is not None
+        broken = outcome.place is not None
+        words_ = words.refusal_words(refusal)
         return {
             "schema": 1,
             "file": outcome.file,
             "kernel": outcome.kernel,
-            "result": encode(error(words.refusal_words(refusal))),
-            "reason": Reason.NOT_JUDGEABLE.value,
-            "flags": [{"code": refusal.code, "message": words.refusal_words(refusal)}],
+            "result": encode(compile_error(words_) if broken else error(words_)),
+            "reason": None if broken else Reason.NOT_JUDGEABLE.value,
+            "flags": [{"code": refusal.code, "message": words_}],
             "cases": [],
             "environment": {},
-            "diagnostics": [],
+            "diagnostics": encode(diagnostics(outcome)),
         }
     found = encode(measurement)
     answer = {
@@ -138,7 +142,10 @@ def diagnostics(outcome: Outcome) -> list[Diagnostic]:
     """The verdict's messages at their places, as the editor shows them; those in other files too."""
     measurement = outcome.measurement
     if measurement is None:
-        return []
+        if outcome.place is None or outcome.refusal is None:
+            return []
+        finding = placing.syntax_finding(outcome.refusal, outcome.index, outcome.place)
+        return [placing.diagnostic_of(finding, outcome.file, outcome.index)]
     here = placing.verdict_findings(measurement, outcome.index, outcome.site)
     found = [placing.diagnostic_of(each, outcome.file, outcome.index) for each in here]
     for located in placing.other_files(measurement).values():
@@ -209,7 +216,9 @@ def find_subject(argument: str, host: Host) -> Subject | Outcome:
     bounds = reader.bind(path, found.text, root=str(nearest_root(path)), overlays={})
     chosen = choose(bounds, kernel)
     if isinstance(chosen, Refusal):
-        return replace(nothing, refusal=chosen)
+        broken = next((bound.place for bound in bounds if bound.place is not None), None)
+        name = kernel or (bounds[0].anchor if bounds else "")
+        return replace(nothing, kernel=name, refusal=chosen, place=broken, index=LineIndex(found.text))
     others = tuple(bound.anchor for bound in bounds if bound.packed and bound is not chosen) if not kernel else ()
     site = sites.get(chosen.anchor) or find_definition(LineIndex(found.text), chosen.anchor)
     return Subject(path=path, text=found.text, bound=chosen, site=site, others=others)

@@ -175,6 +175,8 @@ class JudgeRefused:
     sha: str
     refusal: Refusal
     cause: Cause
+    place: tuple[int, int] | None = None
+    """Line and column from 1 of what is in the way, where it has a place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

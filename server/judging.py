@@ -161,6 +161,9 @@ class Judging:
             for name in wish.kernels:
                 self._explain_unbound(wish, name, bounds)
             return [Target(bound, wish.mode, wish.cause, True) for bound in chosen]
+        broken = next((bound for bound in bounds if bound.place is not None), None)
+        if broken is not None:
+            self._explain(wish, broken.anchor, broken)
         stale = [
             bound for bound in self._state.touched_first(wish.path, bounds)
             if bound.packed and not self._state.fresh(wish.path, bound.anchor, wish.sha)
@@ -170,13 +173,20 @@ class Judging:
     def _explain_unbound(self, wish: Wish, name: str, bounds: tuple[Bound, ...]) -> None:
         if any(bound.packed and (name == bound.anchor or name in bound.kernels) for bound in bounds):
             return
-        why = next((bound for bound in bounds if name == bound.anchor or name in bound.kernels), None)
+        self._explain(
+            wish, name, next((bound for bound in bounds if name == bound.anchor or name in bound.kernels), None)
+        )
+
+    def _explain(self, wish: Wish, name: str, why: Bound | None) -> None:
         refusal = Refusal(
             code=why.refusal_code if why else "no_kernel",
             message=why.refusal_words if why else f"There is no kernel {name} in this text",
             remedy="",
         )
-        self._state.post(JudgeRefused(path=wish.path, kernel=name, sha=wish.sha, refusal=refusal, cause=wish.cause))
+        place = why.place if why else None
+        self._state.post(
+            JudgeRefused(path=wish.path, kernel=name, sha=wish.sha, refusal=refusal, cause=wish.cause, place=place)
+        )
 
     async def _judge(self, batch: Batch, target: Target) -> None:
         job = self._job(batch, target)

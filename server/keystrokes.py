@@ -1,4 +1,4 @@
-"""Owns what follows a keystroke: debounce, analysis by syntax, bindings, the compiler's front end, the quiet second.
+"""Owns what follows a keystroke: debounce, analysis by syntax, bindings, the quiet second.
 
 Never judges, and never changes a document: what it learns is posted as events.
 """
@@ -9,14 +9,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from evalcore.fingerprint import sha256_text
-from evalcore.jobs import Cause, Diagnostic, Refusal
+from evalcore.jobs import Cause
 from server.analyst import Analyst, ReaderLost
 from server.document import Document
-from server.events import Analysed, BindingsFound, FrontEndChecked, JudgeAsked
-from server.gpu_pool import GpuPool
+from server.events import Analysed, BindingsFound, JudgeAsked
 from server.newest import Newest
-from server.sites import Bound, Site
+from server.sites import Bound
 from server.state import State
 
 DEBOUNCE_S = 0.15
@@ -24,8 +22,6 @@ QUIET_S = 1.0
 """How long a text must rest until it is judged unsaved (setting `pause`)."""
 BIND_S = 0.35
 """Bindings are looked for this long after an analysis; only lenses wait for them."""
-MOST_CHECKED = 16
-"""Kernels that the front end looks at in one go where it is not known which were edited."""
 
 log = logging.getLogger("odyssey.keystrokes")
 
@@ -33,15 +29,12 @@ log = logging.getLogger("odyssey.keystrokes")
 class Keystrokes:
     """Timers and questions, one set a document."""
 
-    def __init__(self, analyst: Analyst, pool: GpuPool, state: State) -> None:
+    def __init__(self, analyst: Analyst, state: State) -> None:
         self._analyst = analyst
-        self._pool = pool
         self._state = state
         self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
         self._newest = Newest()
         self._analysing: dict[str, asyncio.Future[None]] = {}
-        self._checked: dict[str, dict[str, str]] = {}
-        """path -> kernel -> sha of its span as the front end last saw it."""
 
     def typed(self, document: Document) -> None:
         """A text changed: look at it when it has rested for a moment."""
@@ -70,9 +63,7 @@ class Keystrokes:
             self._cancel_timer(name, path)
         if path in self._analysing:
             self._analysing.pop(path).cancel()
-        for kind in ("check", "bind"):
-            self._newest.cancel((kind, path))
-        self._checked.pop(path, None)
+        self._newest.cancel(path)
 
     async def close(self) -> None:
         """End everything."""
@@ -86,13 +77,7 @@ class Keystrokes:
     def bind_soon(self, path: str, delay_s: float | None = None) -> None:
         """Look for bindings when the text has rested."""
         delay_s = BIND_S if delay_s is None else delay_s
-        self._later(
-            "bind", path, delay_s, lambda: self._newest.submit(("bind", path), lambda: self._bind(path), "text")
-        )
-
-    def check_now(self, path: str) -> None:
-        """Let the compiler's front end look at the text, e.g. because it was saved."""
-        self._newest.submit(("check", path), lambda: self._check(path), "text")
+        self._later("bind", path, delay_s, lambda: self._newest.submit(path, lambda: self._bind(path), "text"))
 
     def wait_for_quiet(self, document: Document) -> None:
         """With `pause`: judge the unsaved text when nobody typed for a second."""
@@ -135,45 +120,6 @@ class Keystrokes:
         """How the kernels of a text are judged, unsaved helpers laid over the disk. Raises ReaderLost."""
         overlays = {other: each for other, each in self._state.dirty_texts().items() if other != path}
         return await self._analyst.bind(path, text, root=self._state.root_text(path), overlays=overlays)
-
-    async def _check(self, path: str) -> None:
-        document = self._state.document(path)
-        if document is None or not document.parses or not document.sites:
-            return
-        generation = document.generation
-        touched = self._touched(document)
-        shas = self._shas(document, touched)
-        overlays = [[other, text] for other, text in self._state.dirty_texts().items() if other != path]
-        found: list[Diagnostic] = []
-        for language in sorted({site.language for site in touched} - {"entry"}):
-            names = [site.name for site in touched if site.language == language]
-            answer = await self._pool.check(
-                path=path, text=document.index.text, language=language, kernels=names, overlays=overlays, target=None
-            )
-            if isinstance(answer, Refusal):
-                return
-            found += answer.diagnostics
-        if touched:
-            self._checked.setdefault(path, {}).update(shas)
-            looked_at = tuple(shas)
-            self._state.post(
-                FrontEndChecked(path=path, generation=generation, diagnostics=tuple(found), kernels=looked_at)
-            )
-
-    def _touched(self, document: Document) -> tuple[Site, ...]:
-        known = self._checked.get(document.path, {})
-        now = self._shas(document, document.sites)
-        return tuple(site for site in document.sites if known.get(site.name) != now[site.name])[:MOST_CHECKED]
-
-    @staticmethod
-    def _shas(document: Document, sites: tuple[Site, ...]) -> dict[str, str]:
-        index = document.index
-        return {
-            site.name: sha256_text(
-                index.text[index.offset_of_byte(site.span.start) : index.offset_of_byte(site.span.end)]
-            )
-            for site in sites
-        }
 
     def _later(self, name: str, path: str, delay_s: float, work: Callable[[], None]) -> None:
         self._cancel_timer(name, path)

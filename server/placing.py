@@ -94,6 +94,18 @@ def refusal_finding(refusal: Refusal, site: Site | None) -> Finding:
     )
 
 
+def syntax_finding(refusal: Refusal, index: LineIndex, place: tuple[int, int]) -> Finding:
+    """Python's own parser stops here: nothing in this text can be judged."""
+    where = Diagnostic(path="", line=place[0], column=place[1], severity="error", code="syntax-error", message="")
+    return Finding(
+        code="syntax-error",
+        severity=Severity.ERROR,
+        span=span_of(index, where),
+        message=words.refusal_words(refusal),
+        source="verdict",
+    )
+
+
 def as_older(finding: Finding) -> Finding:
     """A verdict's finding on a text that moved on: faded, and it says so."""
     return replace(

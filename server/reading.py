@@ -5,13 +5,16 @@ It blocks while it parses, so the language server uses it only in a reader child
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import PurePath
 
 from evalcore.bindings.binding import Binding, no_reference
 from evalcore.bindings.registry import bind
+from evalcore.bindings.starter import starter_for_kernel
 from evalcore.jobs import Refusal
 from evalcore.slicing import module_dependencies
 from server import words
@@ -67,38 +70,76 @@ class Reader:
 
     def bind(self, path: str, text: str, *, root: str, overlays: Mapping[str, str]) -> tuple[Bound, ...]:
         """How each kernel of a text is judged, in text order; one bound for each kernel that nothing binds."""
-        known: dict[str, str | None] = {}
-
-        def read(wanted: str) -> str | None:
-            if wanted not in known:
-                overlaid = overlays.get(wanted)
-                found = None if overlaid is not None else read_text(wanted)
-                known[wanted] = overlaid if overlaid is not None else (found.text if found is not None else None)
-            return known[wanted]
-
-        answer = bind(path, text, read=read)
+        disk = _Disk(overlays)
+        answer = bind(path, text, read=disk.read)
         names = [site.name for site in self._sites_of(path, text) if not site.helper]
         if isinstance(answer, Refusal):
-            return tuple(_unbound(name, answer) for name in names)
+            place = _syntax_place(text) if answer.code == "syntax_error" else None
+            return tuple(replace(_unbound(name, answer), place=place) for name in names)
         texts = [text]
-        bounds: list[Bound] = []
-        for binding in answer:
-            covered = {name for bound in bounds for name in bound.kernels}
-            if (binding.kernels and set(binding.kernels) <= covered) or any(
-                bound.anchor == anchor_of(binding) for bound in bounds
-            ):
-                continue  # another way to judge the same kernels: the first one is used
-            siblings = [place for place, seen in known.items() if seen is not None and _counts(place)]
-            depends = dict.fromkeys([*siblings, *module_dependencies(text, path, binding.problem.project_root or root)])
-            bounds.append(_bound(binding, texts, tuple(each for each in depends if each != path)))
+
+        @cache
+        def depends(above: str) -> tuple[str, ...]:
+            found = dict.fromkeys([*disk.siblings(), *module_dependencies(text, path, above)])
+            return tuple(each for each in found if each != path)
+
+        bounds = [_bound(each, texts, depends(each.problem.project_root or root)) for each in _first_ways(answer)]
         covered = {name for bound in bounds for name in (*bound.kernels, bound.anchor)}
         bounds += [_unbound(name, no_reference(name)) for name in names if name not in covered]
-        shared = tuple(texts)
-        return tuple(replace(bound, texts=shared) for bound in bounds)
+        return tuple(replace(bound, texts=tuple(texts)) for bound in bounds)
+
+    @staticmethod
+    def starter(text: str, kernel: str) -> str | None:
+        """What to append to a text so that a kernel gets a reference; None where no wrapper is in sight."""
+        return starter_for_kernel(text, kernel)
 
     @staticmethod
     def _sites_of(path: str, text: str) -> tuple[Site, ...]:
         return _found(analyse_parsed(Parsed(path, _lines_end_as_usual(text), ""))).sites
+
+
+class _Disk:
+    """What bindings may read: unsaved buffers, else the disk, each file once."""
+
+    def __init__(self, overlays: Mapping[str, str]) -> None:
+        self._known: dict[str, str | None] = dict(overlays)
+        self._asked: set[str] = set()
+
+    def read(self, path: str) -> str | None:
+        """A file's text, None where there is none."""
+        self._asked.add(path)
+        if path not in self._known:
+            found = read_text(path)
+            self._known[path] = found.text if found is not None else None
+        return self._known[path]
+
+    def siblings(self) -> list[str]:
+        """The files that were read and whose content counts."""
+        return sorted(path for path in self._asked if self._known[path] is not None and _counts(path))
+
+
+def _first_ways(bindings: Sequence[Binding]) -> list[Binding]:
+    """Of several ways to judge the same kernels the first one."""
+    found: list[Binding] = []
+    covered: set[str] = set()
+    for binding in bindings:
+        anchor = anchor_of(binding)
+        if anchor in covered or (binding.kernels and covered.issuperset(binding.kernels)):
+            continue
+        covered.update(binding.kernels, (anchor,))
+        found.append(binding)
+    return found
+
+
+def _syntax_place(text: str) -> tuple[int, int] | None:
+    """Where Python's own parser stops: line and column from 1, None where it does not."""
+    try:
+        ast.parse(text)
+    except SyntaxError as problem:
+        return max(problem.lineno or 1, 1), max(problem.offset or 1, 1)
+    except (ValueError, RecursionError, MemoryError):
+        return 1, 1
+    return None
 
 
 def anchor_of(binding: Binding) -> str:

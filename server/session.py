@@ -20,6 +20,7 @@ from server.board import VerdictLayer
 from server.choices import Choices
 from server.document import Document
 from server.events import Event
+from server.frontend import FrontEnd
 from server.gpu_pool import GpuPool
 from server.host import Host
 from server.judging import Judging, Wish
@@ -46,7 +47,8 @@ class Session:
         self.state = State(host, self.apply, choices=Choices(host.state_dir() / "shapes.json"))
         self.analyst = Analyst(host)
         self.pool = GpuPool(host, lambda: self.apply(events.WorkersChanged()))
-        self.keystrokes = Keystrokes(self.analyst, self.pool, self.state)
+        self.keystrokes = Keystrokes(self.analyst, self.state)
+        self.front_end = FrontEnd(self.pool, self.state)
         self.judging = Judging(host, self.pool, self.state, self._bounds_for)
         self._listeners: list[Callable[[Signal], None]] = []
         self._status: signals.StatusChanged | None = None
@@ -71,6 +73,7 @@ class Session:
             return
         self._closed = True
         await self.keystrokes.close()
+        await self.front_end.close()
         await self.judging.close()
         await self.pool.close()
         await self.analyst.close()
@@ -128,6 +131,7 @@ class Session:
     def _(self, event: events.TextClosed) -> None:
         self.state.documents.pop(event.path, None)
         self.keystrokes.closed(event.path)
+        self.front_end.closed(event.path)
         self.analyst.closed(event.path)
         self.state.board.forget(event.path)
         self._emit(signals.FindingsChanged(event.path))
@@ -173,7 +177,7 @@ class Session:
         self._emit(signals.VerdictsChanged(event.path))
         if event.sites and self.state.trusted:
             self.pool.start()
-            self.keystrokes.check_now(event.path)
+            self.front_end.check(event.path)
         self.keystrokes.bind_soon(event.path, 0.0 if first else None)
         self.keystrokes.wait_for_quiet(document)
 
@@ -256,9 +260,12 @@ class Session:
 
     @apply.register
     def _(self, event: events.JudgeRefused) -> None:
-        refusal = event.refusal
-        if event.path in self.state.documents and refusal.code not in QUIET_REFUSALS:
-            finding = placing.refusal_finding(refusal, self.state.site(event.path, event.kernel))
+        refusal, document = event.refusal, self.state.documents.get(event.path)
+        if document is not None and (event.place is not None or refusal.code not in QUIET_REFUSALS):
+            if event.place is not None:
+                finding = placing.syntax_finding(refusal, document.index, event.place)
+            else:
+                finding = placing.refusal_finding(refusal, self.state.site(event.path, event.kernel))
             self.state.board.say(event.path, event.kernel, VerdictLayer(event.sha, (finding,)))
             self._emit(signals.FindingsChanged(event.path))
         loud = event.cause is Cause.COMMAND and refusal.code != "cancelled"

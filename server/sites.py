@@ -41,6 +41,8 @@ class Bound:
     evidence: str = ""
     refusal_code: str = ""
     refusal_words: str = ""
+    place: tuple[int, int] | None = None
+    """Line and column from 1 of what is in the way, where it has a place."""
     fixes: tuple[Fix, ...] = ()
     depends: tuple[str, ...] = ()
     """Absolute paths of project files that the verdict depends on, as far as syntax shows."""

@@ -32,7 +32,8 @@ def card(outcome: Outcome, *, colour: bool) -> str:
     """The readable card of an outcome."""
     if outcome.measurement is None:
         why = words.refusal_words(outcome.refusal) if outcome.refusal is not None else ""
-        return f"{outcome.kernel or outcome.file}: could not be judged\n{printable(why)}"
+        what = "does not compile" if outcome.place is not None else "could not be judged"
+        return f"{outcome.kernel or outcome.file}: {what}\n{printable(why)}"
     return measurement_card(outcome.measurement, seq=outcome.seq, colour=colour)
 
 

@@ -65,6 +65,13 @@ async def test_an_unbound_kernel_gets_a_hint_with_a_fix_that_binds_it(make_edito
     assert found.severity == types.DiagnosticSeverity.Hint
     with pytest.raises(JsonRpcException, match="no shapes"):
         await editor.command("odyssey.pickShape", {"uri": uri, "kernel": "lonely"})
+    (fix,) = [each for each in await editor.actions(uri, found.range.start.line) if each.kind == "quickfix"]
+    assert "starter reference" in fix.title and fix.edit is not None
+    editor.apply_edit(fix.edit)
+    assert "# odyssey:" in editor.texts[uri].text
+    await editor.until(lambda: not editor.diagnostics(uri))
+    lenses = await editor.until(lambda: editor.lenses(uri))
+    assert lenses[3][1].startswith("comment: ")
 
 
 async def test_the_judge_is_asked_for_an_unbound_kernel_and_says_why_not(make_editor):
