@@ -16,7 +16,6 @@ from typing import Any
 from evalcore.worker.post import Letter, Post
 from evalcore.worker.settle import Settling, confine, open_device
 
-
 _EVERYWHERE = ("evalcore.gpu.nvrtc", "evalcore.gpu.faults", "evalcore.gpu.frontend")
 _LAZY = ("torch.utils._device", "torch._prims_common.wrappers", "torch.fx.experimental.symbolic_shapes")
 """What torch imports (sympy among it, 0.3 s) when the size of inputs is first worked out on tensors without memory."""
