@@ -236,8 +236,11 @@ class Judging:
         facts = await git
         measurement = replace(measurement, measured_at=self._host.now_utc(), git_sha=facts.sha, git_dirty=facts.dirty)
         problem: Problem = job.problem
+        before = self._state.board.verdict(batch.wish.path, job.kernel)
         try:
-            seq = await self._state.recorder(batch.wish.path).append(measurement, text=batch.wish.text, problem=problem)
+            seq = await self._state.recorder(batch.wish.path).append(
+                measurement, text=batch.wish.text, problem=problem, after=before.sha if before is not None else None
+            )
         except (LedgerUnusable, OSError, sqlite3.Error) as fault:
             self._refuse(batch, job.kernel, words.unrecorded(fault))
             return

@@ -25,6 +25,9 @@ from server.verdicts import Verdict
 MOST_REMEMBERED = 32
 """Kernels of one document whose verdicts are looked up when it is opened."""
 
+MOST_LOOKED_AT = 200
+"""Rows of a kernel that are looked through for the newest of a person's."""
+
 OTHER_SURROUNDINGS = "This text was measured before, with another version of the evaluator, problem or environment."
 
 log = logging.getLogger("odyssey.recall")
@@ -122,7 +125,9 @@ class Recall:
         path = job.problem.candidate.path
 
         def ask(ledger: Ledger) -> tuple[int, Measurement] | None:
-            row = ledger.latest(path, job.kernel)
+            found = ledger.rows(file=path, kernel=job.kernel, limit=MOST_LOOKED_AT)
+            # a search's candidates never stood in this file, unless accepted: then it was asked for by its text before
+            row = next((each for each in found if each.cause != Cause.SEARCH.value), None)
             if row is None or row.foreign or row.uuid != key.uuid or row.interpreted != key.interpreted:
                 return None
             return row.seq, row.measurement

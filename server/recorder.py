@@ -30,9 +30,19 @@ class Recorder:
         self._data_version = 0
         self._last_seq = 0
 
-    async def append(self, measurement: Measurement, *, text: str, problem: Problem | None, intent: str = "") -> int:
+    async def append(
+        self,
+        measurement: Measurement,
+        *,
+        text: str,
+        problem: Problem | None,
+        intent: str = "",
+        after: str | None = None,
+    ) -> int:
         """Record a verdict; its seq. Only when this has returned may anybody see the verdict. Raises LedgerUnusable."""
-        return await self.call(lambda ledger: ledger.append(measurement, text=text, intent=intent, problem=problem))
+        return await self.call(
+            lambda ledger: ledger.append(measurement, text=text, intent=intent, problem=problem, after=after)
+        )
 
     async def call(self, work: Callable[[Ledger], T]) -> T:
         """Do something with the ledger in its thread. Raises LedgerUnusable where no place for one works."""

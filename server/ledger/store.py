@@ -129,10 +129,19 @@ class Ledger:
 
     # writing
 
-    def append(self, measurement: Measurement, *, text: str, intent: str = "", problem: Problem | None = None) -> int:
+    def append(
+        self,
+        measurement: Measurement,
+        *,
+        text: str,
+        intent: str = "",
+        problem: Problem | None = None,
+        after: str | None = None,
+    ) -> int:
         """Record a verdict and the text it is about; returns its seq. Durable when this returns: then it may be shown.
 
-        `problem` is kept once per sha so that others can run the row again.
+        `problem` is kept once per sha so that others can run the row again. `after` is the sha of the judged text that
+        stood there before, where the caller knows it.
         """
         values = row_values(measurement, intent=intent)
         with immediate(self.db):
@@ -140,7 +149,7 @@ class Ledger:
             if problem is not None:
                 self._keep_problem(measurement.problem_sha, problem)
             seq = self.last_seq() + 1
-            parents = measurement.parents or self._implied_parents(measurement)
+            parents = measurement.parents or self._implied_parents(measurement, after)
             self._put("rows", {**values, "seq": seq, "parents": dump(parents)}, seq)
         self._settle()
         return seq
@@ -183,15 +192,20 @@ class Ledger:
             number = self._next("problems")
             self._put("problems", {"id": number, "sha": sha, "body": dump(problem)}, number)
 
-    def _implied_parents(self, measurement: Measurement) -> tuple[str, ...]:
-        """A person's text that was never judged before follows the text judged before it."""
+    def _implied_parents(self, measurement: Measurement, after: str | None) -> tuple[str, ...]:
+        """A person's text that was never judged before follows `after`, else the person's text judged before it.
+
+        A search's candidates are not in that line: one of them is only where it was accepted, and then it is `after`.
+        """
         if measurement.author != "person":
             return ()
         where = (measurement.file, measurement.kernel)
         seen = "select 1 from rows where kernel_sha = ? and file = ? and kernel = ?"
         if self.db.execute(seen, (measurement.kernel_sha, *where)).fetchone() is not None:
             return ()
-        latest = "select kernel_sha from rows where file = ? and kernel = ? order by seq desc limit 1"
+        if after is not None and after != measurement.kernel_sha:
+            return (after,)
+        latest = "select kernel_sha from rows where file = ? and kernel = ? and cause <> 'search' order by seq desc limit 1"
         found = self.db.execute(latest, where).fetchone()
         return (str(found[0]),) if found else ()
 
