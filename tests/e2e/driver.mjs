@@ -108,7 +108,6 @@ export class Driver {
   /** Put `text` in place of the line's content. */
   async replaceLine(number, text) {
     await this.goTo(number);
-    await this.page.keyboard.press('Home');
     await this.page.keyboard.press('Shift+End');
     await this.page.keyboard.insertText(text);
   }

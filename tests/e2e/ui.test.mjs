@@ -5,3 +5,4 @@ import './ui/panel.mjs';
 import './ui/proposal.mjs';
 import './ui/themes.mjs';
 import './ui/trouble.mjs';
+import './ui/real.mjs';

@@ -23,11 +23,13 @@ const freePort = () => new Promise((ok) => {
   const probe = net.createServer().listen(0, '127.0.0.1', () => { const { port } = probe.address(); probe.close(() => ok(port)); });
 });
 
-/** `trust: false` starts without workspace trust, so that no folder asks. `env` is laid over the environment of the extension host. */
-export async function startServer({ root, vsix, settings = {}, smokeDriver = false, trust = false, env = {} }) {
+/** `trust: false` starts without workspace trust, so that no folder asks. `env` is laid over the environment, `onPath` goes in front of the PATH. */
+export async function startServer({ root, vsix, settings = {}, smokeDriver = false, trust = false, env = {}, onPath = '' }) {
   const dirs = { user: path.join(root, 'user-data'), ext: path.join(root, 'extensions'), home: path.join(root, 'home') };
   for (const dir of [path.join(dirs.user, 'User'), dirs.ext, dirs.home]) { fs.mkdirSync(dir, { recursive: true }); }
   fs.writeFileSync(path.join(dirs.user, 'User', 'settings.json'), JSON.stringify({ 'security.workspace.trust.enabled': trust, ...SETTINGS, ...settings }, null, 2));
+  // The extension host takes its environment from a login shell, so the PATH has to come from there.
+  if (onPath) { for (const name of ['.profile', '.bash_profile', '.zprofile']) { fs.writeFileSync(path.join(dirs.home, name), `export PATH="${onPath}:$PATH"\n`); } }
   const environment = {
     ...process.env, EXTENSIONS_GALLERY: '{}', HOME: dirs.home, XDG_CONFIG_HOME: path.join(dirs.home, '.config'),
     XDG_DATA_HOME: path.join(dirs.home, '.local'), XDG_STATE_HOME: path.join(dirs.home, '.state'), XDG_CACHE_HOME: path.join(dirs.home, '.cache'),

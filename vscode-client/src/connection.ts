@@ -23,6 +23,8 @@ export class NotRunning extends Error {
 export class Connection implements vscode.Disposable {
   private client: Client | null = null;
   private starting: Promise<void> | null = null;
+  /** Ends a start that is under way, e.g. one that still installs the server. */
+  private giveUp = new AbortController();
   private readonly linkEvents = new vscode.EventEmitter<Link>();
   private readonly statusEvents = new vscode.EventEmitter<Status>();
   private readonly ledgerEvents = new vscode.EventEmitter<number>();
@@ -48,6 +50,7 @@ export class Connection implements vscode.Disposable {
   }
 
   async restart(): Promise<void> {
+    this.giveUp.abort();
     await this.starting;
     await this.stop();
     await this.start();
@@ -65,8 +68,9 @@ export class Connection implements vscode.Disposable {
     if (this.link === 'running') { return; }
     this.failure = null;
     this.setLink('starting');
+    const { signal } = this.giveUp = new AbortController();
     try {
-      const launch = await findServer(this.context, this.log);
+      const launch = await findServer(this.context, this.log, signal);
       // Loaded here and not at the top: the client library costs most of the activation time.
       const { createClient } = await import('./client');
       this.client = createClient(launch, this.log, {
@@ -86,6 +90,7 @@ export class Connection implements vscode.Disposable {
       this.setLink('running');
     } catch (error) {
       this.client = null;
+      if (signal.aborted) { this.setLink('stopped'); return; }
       if (error instanceof CannotMake) { this.fail(error.message, error.remedy); } else {
         this.fail(`The server did not start: ${error instanceof Error ? error.message : String(error)}`, 'The log holds what it wrote.');
       }

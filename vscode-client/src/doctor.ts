@@ -7,7 +7,7 @@ import { showReport, type Texts } from './texts';
 export function reportText(answer: unknown): string {
   if (typeof answer === 'string') { return answer; }
   const fields = answer as { markdown?: unknown; text?: unknown } | null;
-  for (const words of [fields?.markdown, fields?.text]) { if (typeof words === 'string') { return words; } }
+  for (const words of [fields?.text, fields?.markdown]) { if (typeof words === 'string') { return words; } }
   return JSON.stringify(answer, null, 2) ?? '';
 }
 

@@ -1,7 +1,7 @@
 // Owns the private environment: a virtual environment in the extension's own storage, made once per version from the wheel
 // inside the extension. Never touches the person's own environments.
 import { spawn } from 'node:child_process';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import * as path from 'node:path';
 import { ask, isExecutable } from './probe';
 
@@ -19,23 +19,30 @@ export interface Hooks {
 
 const bin = process.platform === 'win32' ? 'Scripts' : 'bin';
 const exe = process.platform === 'win32' ? '.exe' : '';
-const STAMP = 'odyssey-ready';
+const DAY_MS = 24 * 3600 * 1000;
 
-/** Folder of the environment of this version. */
-export function environmentFolder(storage: string, version: string): string {
-  return path.join(storage, `server-${version}`);
+/** The small file that names the finished environment of a version, and the wheel that it was made from. */
+function pointerFile(storage: string, version: string): string {
+  return path.join(storage, `server-${version}.json`);
 }
 
-/** The finished environment's program, or null when there is none yet (or its making was cut short). */
-export async function readyProgram(folder: string, wheel: string | null): Promise<string | null> {
-  const program = path.join(folder, bin, `odyssey${exe}`);
+interface Pointer { folder: string; wheel: string }
+
+/** The finished environment's program, or null when there is none yet, or when it was made from another wheel. */
+export async function readyProgram(storage: string, version: string, wheel: string | null): Promise<string | null> {
   try {
-    const stamp = await readFile(path.join(folder, STAMP), 'utf8');
-    if (wheel && stamp !== path.basename(wheel)) { return null; }
+    const pointer = JSON.parse(await readFile(pointerFile(storage, version), 'utf8')) as Pointer;
+    if (wheel && pointer.wheel !== await wheelKey(wheel)) { return null; }
+    const program = path.join(pointer.folder, bin, `odyssey${exe}`);
+    return (await isExecutable(program)) ? program : null;
   } catch {
     return null;
   }
-  return (await isExecutable(program)) ? program : null;
+}
+
+/** A wheel by name and size: a development build has the same name as the one before. */
+async function wheelKey(wheel: string): Promise<string> {
+  return `${path.basename(wheel)} ${(await stat(wheel)).size}`;
 }
 
 /** First program of `candidates` that is a Python of 3.10 or newer with venv. Throws CannotMake. */
@@ -60,10 +67,14 @@ export async function findBase(candidates: string[]): Promise<string> {
     'Install Python 3.10 or newer, or set odyssey.serverPath to an installed odyssey.');
 }
 
-/** Make the environment in `folder` and return its program. Throws CannotMake; a half-made folder is removed. */
-export async function makeEnvironment(folder: string, wheel: string, base: string, hooks: Hooks): Promise<string> {
-  await rm(folder, { recursive: true, force: true });
-  await mkdir(path.dirname(folder), { recursive: true });
+/**
+ * Make the environment and return its program. Each attempt has a folder of its own, and the pointer is put in place at the end:
+ * two windows that start together, or one that is closed in between, leave nothing half-made behind a name that is used.
+ */
+export async function makeEnvironment(storage: string, version: string, wheel: string, base: string, hooks: Hooks): Promise<string> {
+  await mkdir(storage, { recursive: true });
+  await forgetOld(storage);
+  const folder = path.join(storage, `server-${version}-${Date.now().toString(36)}-${process.pid}`);
   try {
     hooks.say(`making a virtual environment with ${base}`);
     await step(base, ['-m', 'venv', folder], hooks);
@@ -73,12 +84,31 @@ export async function makeEnvironment(folder: string, wheel: string, base: strin
     const program = path.join(folder, bin, `odyssey${exe}`);
     hooks.say('starting it once');
     await step(program, ['--version'], hooks);
-    await writeFile(path.join(folder, STAMP), path.basename(wheel));
+    const draft = `${pointerFile(storage, version)}.${process.pid}`;
+    await writeFile(draft, JSON.stringify({ folder, wheel: await wheelKey(wheel) } satisfies Pointer));
+    await rename(draft, pointerFile(storage, version));
     return program;
   } catch (error) {
-    await rm(folder, { recursive: true, force: true });
+    await removeQuietly(folder);
     throw error;
   }
+}
+
+/** Folders that no pointer names, once they are a day old: another window may be filling a younger one. */
+async function forgetOld(storage: string): Promise<void> {
+  const names = await readdir(storage);
+  const pointers = names.filter((name) => /^server-.*\.json$/.test(name));
+  const used = await Promise.all(pointers.map(async (name) => (JSON.parse(await readFile(path.join(storage, name), 'utf8')) as Pointer).folder));
+  for (const name of names.filter((one) => /^server-[^/]*-[a-z0-9]+-\d+$/.test(one))) {
+    const folder = path.join(storage, name);
+    const age = Date.now() - (await stat(folder)).mtimeMs;
+    if (!used.includes(folder) && age > DAY_MS) { await removeQuietly(folder); }
+  }
+}
+
+/** What cannot be removed now is removed by a later start. */
+async function removeQuietly(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined);
 }
 
 /** Run one step, its output to the log. Throws CannotMake with the last line that the program wrote. */

@@ -1,15 +1,15 @@
 // Owns finding or making the server program, with progress. Decisions are serverCommand's; this file gathers facts and shows.
 import * as path from 'node:path';
 import * as vscode from 'vscode';
-import { CannotMake, environmentFolder, findBase, makeEnvironment, readyProgram } from './environment';
+import { CannotMake, findBase, makeEnvironment, readyProgram } from './environment';
 import { ask, isExecutable, wheelIn, which } from './probe';
 import { activeInterpreter } from './python';
-import { basePythons, decide, type Facts } from './serverCommand';
+import { ARGS, basePythons, decide, type Facts } from './serverCommand';
 
 export interface Launch { command: string; args: string[] }
 
 /** The server to start. Throws CannotMake with words and remedy for the person. */
-export async function findServer(context: vscode.ExtensionContext, log: vscode.LogOutputChannel): Promise<Launch> {
+export async function findServer(context: vscode.ExtensionContext, log: vscode.LogOutputChannel, stop: AbortSignal): Promise<Launch> {
   const facts = await gatherFacts(context);
   const decision = decide(facts);
   if (decision.kind === 'cannot') { throw new CannotMake(decision.message, decision.remedy); }
@@ -18,8 +18,8 @@ export async function findServer(context: vscode.ExtensionContext, log: vscode.L
     log.info(`server: ${decision.command} (${decision.origin})`);
     return { command: decision.command, args: decision.args };
   }
-  const program = await makeWithProgress(environmentFolder(context.globalStorageUri.fsPath, facts.version), decision.wheel, log);
-  return { command: program, args: ['lsp', '--stdio'] };
+  const program = await makeWithProgress(context.globalStorageUri.fsPath, facts.version, decision.wheel, log, stop);
+  return { command: program, args: ARGS };
 }
 
 async function gatherFacts(context: vscode.ExtensionContext): Promise<Facts> {
@@ -33,7 +33,7 @@ async function gatherFacts(context: vscode.ExtensionContext): Promise<Facts> {
     setting,
     settingRuns: setting !== '' && await isExecutable(setting),
     onPath: found && answer ? { path: found, versionText: answer.out } : null,
-    privateProgram: setting ? null : await readyProgram(environmentFolder(context.globalStorageUri.fsPath, version), wheel),
+    privateProgram: setting ? null : await readyProgram(context.globalStorageUri.fsPath, version, wheel),
     version,
     wheel,
   };
@@ -43,15 +43,16 @@ function expandHome(text: string): string {
   return text.startsWith('~/') ? path.join(process.env['HOME'] ?? '', text.slice(2)) : text;
 }
 
-async function makeWithProgress(folder: string, wheel: string, log: vscode.LogOutputChannel): Promise<string> {
+async function makeWithProgress(storage: string, version: string, wheel: string, log: vscode.LogOutputChannel, stop: AbortSignal): Promise<string> {
   const options = { location: vscode.ProgressLocation.Notification, title: 'Odyssey: preparing the server (once)', cancellable: true };
   return vscode.window.withProgress(options, async (progress, token) => {
     const abort = new AbortController();
     token.onCancellationRequested(() => abort.abort());
+    stop.addEventListener('abort', () => abort.abort());
     const say = (line: string): void => { log.info(`setup: ${line}`); progress.report({ message: line.slice(0, 90) }); };
     say('looking for Python');
     // The user's interpreter is asked last: only as the base of a separate environment, never changed.
     const base = await findBase(basePythons(await activeInterpreter(), process.platform));
-    return makeEnvironment(folder, wheel, base, { say, signal: abort.signal });
+    return makeEnvironment(storage, version, wheel, base, { say, signal: abort.signal });
   });
 }

@@ -27,7 +27,7 @@ export function showMarks(extension: vscode.Uri, connection: Connection): vscode
     const marks = enabled() ? known.get(editor.document.uri.toString())?.marks ?? [] : [];
     for (const [kind, type] of types) {
       editor.setDecorations(type, marks.filter((mark) => markKind(mark) === kind && mark.line < editor.document.lineCount)
-        .map((mark) => ({ range: editor.document.lineAt(mark.line).range, hoverMessage: plain(mark.label) })));
+        .map((mark) => editor.document.lineAt(mark.line).range));
     }
   };
   const drawAll = (): void => vscode.window.visibleTextEditors.forEach(draw);
@@ -48,8 +48,4 @@ export function showMarks(extension: vscode.Uri, connection: Connection): vscode
 
 function enabled(): boolean {
   return vscode.workspace.getConfiguration('odyssey').get('gutterMarks', true);
-}
-
-function plain(words: string): vscode.MarkdownString {
-  return new vscode.MarkdownString().appendText(words);
 }

@@ -17,8 +17,7 @@ export function showStatus(connection: Connection): vscode.Disposable {
     shown.tooltip.forEach((line, index) => { tooltip.appendText(index ? `\n\n${line}` : line); });
     item.tooltip = tooltip;
     item.accessibilityInformation = { label: shown.spoken, role: 'button' };
-    item.backgroundColor = shown.level === 'normal' ? undefined
-      : new vscode.ThemeColor(shown.level === 'error' ? 'statusBarItem.errorBackground' : 'statusBarItem.warningBackground');
+    item.backgroundColor = shown.level === 'error' ? new vscode.ThemeColor('statusBarItem.errorBackground') : undefined;
   };
   draw();
   item.show();

@@ -12,7 +12,7 @@ export interface StatusItem {
   text: string;
   /** Lines of plain text, the first one the heading. */
   tooltip: string[];
-  level: 'normal' | 'warning' | 'error';
+  level: 'normal' | 'error';
   /** For screen readers: the same without icons. */
   spoken: string;
 }
@@ -35,13 +35,13 @@ export function statusItem(facts: StatusFacts): StatusItem {
     return { text: '$(loading~spin) Odyssey', tooltip: ['Odyssey is starting'], level: 'normal', spoken: 'Odyssey is starting' };
   }
   const words = withoutIcons(status.text);
-  const tooltip = [facts.trusted ? words : `${words} (this folder is not trusted: text analysis only)`];
+  const tooltip = [`Odyssey: ${words}`];
   if (status.card) { tooltip.push(status.card); }
   if (status.detail) { tooltip.push(status.detail); }
   if (status.grey_reason) { tooltip.push(`Verdicts are grey: ${status.grey_reason}`); }
   for (const { message, remedy } of status.missing) { tooltip.push(remedy ? `${message} ${remedy}` : message); }
-  const level = status.state === 'degraded' ? 'warning' : 'normal';
-  return { text: `${icon(status, facts.trusted)} ${words}`, tooltip, level, spoken: `Odyssey: ${tooltip.join('. ')}` };
+  // No GPU is a way of working and no alarm: only a missing server colours the item.
+  return { text: `${icon(status, facts.trusted)} Odyssey: ${words}`, tooltip, level: 'normal', spoken: tooltip.join('. ') };
 }
 
 function icon(status: Status, trusted: boolean): string {

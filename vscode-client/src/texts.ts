@@ -37,8 +37,7 @@ export async function showText(uri: vscode.Uri, preview = true): Promise<void> {
   await vscode.window.showTextDocument(document, { preview, preserveFocus: false });
 }
 
-/** A Markdown report, as text and not as a rendered page: its words may come from anywhere. */
-export async function showReport(texts: Texts, name: string, markdown: string): Promise<void> {
-  const uri = texts.put(markdown, `${name}.md`, 'report');
-  await showText(uri);
+/** A report, as plain text: its words may come from anywhere. */
+export async function showReport(texts: Texts, name: string, text: string): Promise<void> {
+  await showText(texts.put(text, `${name}.txt`, 'report'));
 }

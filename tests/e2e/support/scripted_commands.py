@@ -157,4 +157,4 @@ async def restart_workers(argument: Any) -> None:
 @server.command("odyssey.doctor")
 async def doctor(argument: Any) -> dict[str, Any]:
     """A report."""
-    return {"markdown": "# Odyssey doctor (scripted)\n\n- GPU: none\n- triton: 0.0\n"}
+    return {"text": "Odyssey doctor (scripted)\n\nGPU: none\n"}

@@ -12,7 +12,7 @@ export const repository = path.resolve(here, '../..');
 export const results = process.env.ODYSSEY_E2E_OUT ?? path.join(repository, 'test-results', 'ui');
 export const root = fs.mkdtempSync(path.join(os.tmpdir(), 'odyssey-ui-'));
 const scripted = path.join(here, 'support', 'odyssey-scripted');
-const STEP_MS = 60_000;
+const STEP_MS = 90_000;
 
 let server;
 let browser;
@@ -24,7 +24,8 @@ before(async () => {
   fs.rmSync(results, { recursive: true, force: true });
   fs.mkdirSync(results, { recursive: true });
   browser = await launchBrowser();
-  server = await startServer({ root, vsix: process.env.ODYSSEY_VSIX, trust: true });
+  // The real server is found on the PATH, as a person's would be; SCRIPTED names the other one by setting.
+  server = await startServer({ root, vsix: process.env.ODYSSEY_VSIX, trust: true, onPath: path.join(repository, '.venv', 'bin') });
 });
 
 after(async () => {

@@ -1,10 +1,11 @@
 // Steps of trouble: a server that is killed, a folder without trust, a server that is not there, a first start that cannot be set up.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { eventually } from '../driver.mjs';
 import { state } from './line.mjs';
-import { close, here, makeFolder, open, root, SCRIPTED, shot, step } from './session.mjs';
+import { close, here, makeFolder, open, root, shot, step } from './session.mjs';
 
 /** Process ids of servers started from this suite's support folder under this suite's own workbench. */
 function serverPids() {
@@ -29,17 +30,25 @@ step('a server that is killed comes back by itself, and the panel with it', asyn
   await d.hint('right 5/5').waitFor();
 });
 
-step('a folder without trust gets text analysis and no verdict', async () => {
-  const folder = makeFolder('stranger', path.join(here, 'workspaces', 'scripted'));
-  const d = await open('stranger', folder, 'softmax.py');
+step('a folder without trust gets text analysis, and nothing in it is run', async () => {
+  const folder = makeFolder('stranger', path.join(here, 'workspaces', 'scripted'), { 'odyssey.serverPath': path.join(root, 'stranger', 'evil') });
+  fs.writeFileSync(path.join(folder, 'evil'), `#!/bin/sh\ntouch ${path.join(root, 'ran')}\n`, { mode: 0o755 });
+  const d = await open('stranger', folder);
   await d.trustDialog("No, I don't trust");
-  await d.page.locator('.statusbar-item', { hasText: 'Restricted Mode' }).waitFor();
-  await d.tab('softmax.py').waitFor();
-  state.stranger = d;
+  await d.openFile('softmax.py');
+  await d.statusText('not trusted').waitFor();
+  await d.lens('Evaluate').waitFor();
+  await d.replaceLine(9, '    offsets = tl.arange(0, 96)');
+  await eventually(async () => assert.match(await d.page.locator('[id="status.problems"]').getAttribute('aria-label'), /Errors: [1-9]/));
+  await d.save(path.join(folder, 'softmax.py'), /arange\(0, 96\)/);
+  await shot(d, 'untrusted-dark');
+  assert.equal(await d.hint(/right|wrong/).count(), 0);
+  assert.ok(!fs.existsSync(path.join(root, 'ran')), "a stranger's server path must not be started");
+  assert.ok(!fs.existsSync(path.join(folder, '.odyssey')), 'nothing was judged, so nothing was recorded');
+  await close('stranger');
 });
 
 step('a server that is not there is said in one message, with what to do', async () => {
-  await close('stranger');
   const folder = makeFolder('nowhere', path.join(here, 'workspaces', 'scripted'), { 'odyssey.serverPath': path.join(root, 'no-such-odyssey') });
   const d = await open('nowhere', folder, 'softmax.py');
   await d.trustDialog('Yes, I trust');
@@ -50,5 +59,3 @@ step('a server that is not there is said in one message, with what to do', async
   await shot(d, 'no-server-dark');
   await close('nowhere');
 });
-
-export { SCRIPTED };

@@ -31,7 +31,7 @@ const toolbar = new Toolbar({
 const map = new MapView((node) => detail.show(node.hover_markdown));
 const plots = new PlotView();
 const empty = h('p', { class: 'hint' }, 'Nothing was measured here yet. Save a file with a kernel, or choose another scope.');
-let [total, complete, place, scopeLabel, painted] = [0, false, '', '', false];
+let [total, complete, known, place, scopeLabel, painted] = [0, false, false, '', '', false];
 
 const tabs = new TabBar([
   { id: 'ledger', title: 'Ledger', content: h('div', { class: 'fill' }, toolbar.element, empty, ledger.element) },
@@ -49,11 +49,15 @@ function choose(tab: Tab, tell: boolean): void {
   if (tell) { send({ type: 'tab', tab }); }
 }
 
+function plural(rows: number): string {
+  return rows === 1 ? '1 measurement' : `${rows.toLocaleString('en')} measurements`;
+}
+
 function count(): void {
   const shown = store.view.length;
-  const words = shown === store.size ? `${shown.toLocaleString('en')} measurements` : `${shown.toLocaleString('en')} of ${store.size.toLocaleString('en')} measurements`;
-  const rest = complete && total > store.size ? `, the newest of ${total.toLocaleString('en')}` : complete ? '' : ', reading older ones';
-  counts.textContent = `${words}${rest} · ${scopeLabel}`;
+  const words = shown === store.size ? plural(shown) : `${shown.toLocaleString('en')} of ${plural(store.size)}`;
+  const rest = !known ? '' : complete && total > store.size ? `, the newest of ${total.toLocaleString('en')}` : complete ? '' : ', reading older ones';
+  counts.textContent = known ? `${words}${rest} · ${scopeLabel}` : scopeLabel;
   counts.title = place;
   empty.hidden = store.size > 0 || !complete;
   ledger.element.hidden = !empty.hidden;
@@ -62,6 +66,7 @@ function count(): void {
 function rows(message: Extract<ToPage, { type: 'rows' }>): void {
   if (message.reset) { store.clear(); }
   ({ total, complete, place } = message);
+  known = true;
   const above = store.add(message.rows);
   count();
   if (message.reset) { ledger.layout(); ledger.restoreScroll(); } else { ledger.refresh(above); }

@@ -11,17 +11,21 @@ export type Block =
 
 const INLINE = /(`+)([^`]+)\1|\*\*([^*]+)\*\*|__([^_]+)__|(?<![\w*])\*([^*\s][^*]*)\*(?!\w)|(?<!\w)_([^_\s][^_]*)_(?!\w)|!?\[([^\]]*)\]\([^)]*\)/g;
 
+function unescape(text: string): string {
+  return text.replace(/\\([\\`*_{}[\]()#+\-.!|<>~$])/g, '$1');
+}
+
 export function parseInline(text: string): Inline[] {
   const parts: Inline[] = [];
   let at = 0;
-  const plain = (piece: string): void => { if (piece) { parts.push({ kind: 'text', text: piece.replace(/\\([\\`*_{}[\]()#+\-.!|<>~$])/g, '$1') }); } };
+  const plain = (piece: string): void => { if (piece) { parts.push({ kind: 'text', text: unescape(piece) }); } };
   for (const found of text.matchAll(INLINE)) {
     if (text[found.index - 1] === '\\') { continue; }
     plain(text.slice(at, found.index));
     at = found.index + found[0].length;
     if (found[2] !== undefined) { parts.push({ kind: 'code', text: found[2] }); }
-    else if (found[3] ?? found[4]) { parts.push({ kind: 'strong', text: (found[3] ?? found[4])! }); }
-    else if (found[5] ?? found[6]) { parts.push({ kind: 'emphasis', text: (found[5] ?? found[6])! }); }
+    else if (found[3] ?? found[4]) { parts.push({ kind: 'strong', text: unescape((found[3] ?? found[4])!) }); }
+    else if (found[5] ?? found[6]) { parts.push({ kind: 'emphasis', text: unescape((found[5] ?? found[6])!) }); }
     else { plain(found[7] ?? ''); }
   }
   plain(text.slice(at));
