@@ -13,6 +13,8 @@ from pathlib import PurePath
 from evalcore.jobs import Refusal
 from evalcore.problem import Problem
 
+_LOADS = "_odyssey_loads"
+_STORES = "_odyssey_stores"
 Reader = Callable[[str], "str | None"]
 """Absolute path -> text (an unsaved buffer wins over the disk), or None where there is no such file."""
 
@@ -90,13 +92,28 @@ def dotted(node: ast.AST | None) -> str:
     return ".".join(reversed(parts))
 
 
-def loads(node: ast.AST) -> set[str]:
-    """Names that are read anywhere in a tree, nested functions included."""
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+def loads(node: ast.AST) -> frozenset[str]:
+    """Names that are read anywhere in a tree, nested functions included. Remembered for statements."""
+    known = getattr(node, _LOADS, None)
+    if known is None:
+        names = (each for each in ast.walk(node) if isinstance(each, ast.Name))
+        known = frozenset(each.id for each in names if isinstance(each.ctx, ast.Load))
+        if isinstance(node, ast.stmt):
+            setattr(node, _LOADS, known)
+    return known
 
 
-def stores(node: ast.AST) -> set[str]:
-    """Names that a statement binds at its own level: assignments, loops, with, imports, definitions."""
+def stores(node: ast.AST) -> frozenset[str]:
+    """Names that a statement binds at its own level: assignments, loops, with, imports, definitions. Remembered."""
+    known = getattr(node, _STORES, None)
+    if known is None:
+        known = frozenset(_stores(node))
+        if isinstance(node, ast.stmt):
+            setattr(node, _STORES, known)
+    return known
+
+
+def _stores(node: ast.AST) -> set[str]:
     found: set[str] = set()
     pending: list[ast.AST] = [node]
     while pending:

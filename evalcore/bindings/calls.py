@@ -24,7 +24,7 @@ RANDOM = {
     "uniform_", "random_", "multinomial", "bernoulli_", "exponential_", "make_tensor", "standard_normal", "random",
 }  # fmt: skip
 """Last part of the names of calls that draw data."""
-_GLOBAL = re.compile(r"__global__[\s\w:<>*&,]*?\b(\w+)\s*\(")
+_GLOBAL = re.compile(r"__global__[\s\w:<>*&,]{0,400}?\b(\w+)\s*\(")
 _BOUNDS = re.compile(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)|__cluster_dims__\s*\([^()]*\)")
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
@@ -61,7 +61,7 @@ class HostMap:
 
     def reach(self, node: ast.AST, *, shadowed: frozenset[str] = frozenset()) -> set[str]:
         """Kernels that running `node` may launch. `shadowed` are local variables that hide module names."""
-        return self.reach_names(loads(node) - shadowed)
+        return self.reach_names(set(loads(node) - shadowed))
 
     def reach_names(self, names: set[str]) -> set[str]:
         """Kernels behind a set of names, transitively."""
@@ -108,7 +108,7 @@ def host_map(tree: ast.Module) -> HostMap:
             _add_function(found, statement)
         elif isinstance(statement, ast.ClassDef):
             found.classes[statement.name] = statement
-            found.mentions[statement.name] = loads(statement) - {statement.name}
+            found.mentions[statement.name] = set(loads(statement)) - {statement.name}
             _add_nested(found, statement)
         elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
             _add_assignment(found, statement, strings)
@@ -152,7 +152,7 @@ def flat_module(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _add_function(found: HostMap, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    found.mentions[node.name] = loads(node) - {node.name}
+    found.mentions[node.name] = set(loads(node)) - {node.name}
     if is_jit(node):
         tuned = any(_decorator(each).endswith("autotune") for each in node.decorator_list)
         found.kernels[node.name] = Kernel(node.name, node.lineno, "triton", tuned)
@@ -166,7 +166,7 @@ def _add_nested(found: HostMap, owner: ast.AST) -> None:
     for each in ast.walk(owner):
         if each is not owner and isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) and is_jit(each):
             found.kernels.setdefault(each.name, Kernel(each.name, each.lineno, "triton"))
-            found.mentions.setdefault(each.name, loads(each) - {each.name})
+            found.mentions.setdefault(each.name, set(loads(each)) - {each.name})
             found.mentions[getattr(owner, "name", "")].add(each.name)
             found.launched_by_host.add(each.name)
 
@@ -181,12 +181,12 @@ def _add_assignment(found: HostMap, node: ast.Assign | ast.AnnAssign, strings: d
         found.natives[name] = native
         for kernel in native:
             found.kernels.setdefault(kernel, Kernel(kernel, node.lineno, "cuda"))
-        found.mentions[name] = loads(value)
+        found.mentions[name] = set(loads(value))
     elif isinstance(value, ast.Call) and dotted(value.func) in _JIT and value.args:
         found.kernels[name] = Kernel(name, node.lineno, "triton")
-        found.mentions[name] = loads(value)
+        found.mentions[name] = set(loads(value))
     elif is_definition(value):
-        found.mentions[name] = loads(value)
+        found.mentions[name] = set(loads(value))
 
 
 def is_definition(value: ast.expr) -> bool:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from evalcore.bindings.binding import Binding, Reader, Source, loads, parse, stores
+from evalcore.bindings.binding import Binding, Reader, Source, parse, stores
 from evalcore.bindings.calls import HostMap, flat_module, global_names, host_map
 from evalcore.bindings.kernelbench import size_constants
 from evalcore.bindings.root import project_root
@@ -288,7 +288,7 @@ def _candidate(found: _Setting) -> tuple[Program, tuple[str, ...], str] | Refusa
                 found.declared, "has a candidate expression but unnamed inputs", "Name them: `inputs=x=...`."
             )
     node = _expression(word)
-    reached = hosts.reach_names(loads(node)) if node is not None else set()
+    reached = hosts.reach(node) if node is not None else set()
     if word.isidentifier() and word not in hosts.functions and word not in hosts.classes and word not in hosts.mentions:
         return _misfit(found.declared, f"names candidate={word}, which is not there", "Name a function of this file.")
     name = word if word.isidentifier() else _callee(node)
@@ -351,7 +351,7 @@ def _all_kernels(found: _Setting, program: Program, launched: tuple[str, ...]) -
         return launched
     hosts = host_map(own.tree)
     node = _expression(program.call or program.entry)
-    return hosts.in_order(hosts.reach_names(loads(node)) | set(launched)) if node is not None else launched
+    return hosts.in_order(hosts.reach(node) | set(launched)) if node is not None else launched
 
 
 def _tolerance(declared: Declaration) -> Tolerance | None:

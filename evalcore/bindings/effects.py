@@ -7,6 +7,7 @@ import re
 
 from evalcore.bindings.binding import dotted
 
+_CHANGED = "_odyssey_changed"
 _IGNORED_CALLS = {
     "print", "manual_seed", "synchronize", "seed", "empty_cache", "set_printoptions", "filterwarnings", "backward",
     "retain_grad", "allclose", "info", "debug", "do_bench", "run",
@@ -37,8 +38,16 @@ def kills(statement: ast.stmt) -> bool:
     return isinstance(statement, (ast.Assign, ast.AnnAssign, ast.FunctionDef, ast.ClassDef))
 
 
-def changed(statement: ast.stmt) -> set[str]:
+def changed(statement: ast.stmt) -> frozenset[str]:
     """Variables that a statement changes in place: `x[...] = `, `x.grad = `, `x += `, `x.requires_grad_()`, `f(x)`."""
+    known = getattr(statement, _CHANGED, None)
+    if known is None:
+        known = frozenset(_changed(statement) - {""})
+        setattr(statement, _CHANGED, known)
+    return known
+
+
+def _changed(statement: ast.stmt) -> set[str]:
     found: set[str] = set()
     for each in ast.walk(statement):
         if isinstance(each, (ast.Subscript, ast.Attribute)) and isinstance(each.ctx, ast.Store):
@@ -48,7 +57,7 @@ def changed(statement: ast.stmt) -> set[str]:
             found.add(root_of(each.target))
         elif isinstance(each, ast.Expr) and isinstance(each.value, ast.Call):
             found |= _changed_by_call(each.value)
-    return found - {""}
+    return found
 
 
 def _changed_by_call(call: ast.Call) -> set[str]:

@@ -25,6 +25,14 @@ def bind(
     `path` is absolute. `kernel` keeps only bindings that exercise that kernel; `cursor` (1-based line) picks the kernel
     around or before it. The first binding that covers a kernel is the one to use, the others are for a picker.
     """
+    try:
+        return _bind(path, text, read, kernel, cursor)
+    except RecursionError:
+        remedy = "Split the expression."
+        return Refusal(code="unreadable", message="the file is nested too deeply to be read", remedy=remedy)
+
+
+def _bind(path: str, text: str, read: Reader, kernel: str | None, cursor: int | None) -> list[Binding] | Refusal:
     found, refusals = _declared(path, text, read)
     hosts: HostMap | None = None
     source: Source | None = None

@@ -11,6 +11,7 @@ from evalcore.bindings.compares import blocks
 from evalcore.bindings.constants import assigned, evaluate, is_size
 
 _MOST_JOINTS = 512
+_CALLS = "_odyssey_calls"
 Joint = dict[str, ast.expr]
 """One choice of values for parameters and loop variables that are bound together."""
 
@@ -158,7 +159,7 @@ def _call_sites(function: ast.FunctionDef | ast.AsyncFunctionDef, tree: ast.Modu
     """Arguments of the calls of a function at module level (also under `if __name__`), loops around them unrolled."""
     parameters = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
     found: list[Joint] = []
-    for call, loops in _calls(tree.body, function.name, ()):
+    for call, loops in _calls_of(tree, function.name):
         if any(isinstance(each, ast.Starred) for each in call.args):
             continue
         joint: Joint = dict(zip(parameters, call.args, strict=False))
@@ -170,21 +171,34 @@ def _call_sites(function: ast.FunctionDef | ast.AsyncFunctionDef, tree: ast.Modu
     return found
 
 
-def _calls(
-    body: list[ast.stmt], name: str, loops: tuple[ast.For, ...]
-) -> Iterator[tuple[ast.Call, tuple[ast.For, ...]]]:
+_Calls = list[tuple[ast.Call, tuple[ast.For, ...]]]
+
+
+def _calls_of(tree: ast.Module, name: str) -> _Calls:
+    """Calls of a plain name at module level with the loops around them. The index is kept with the tree."""
+    known: dict[str, _Calls] | None = getattr(tree, _CALLS, None)
+    if known is None:
+        known = {}
+        for call, loops in _calls(tree.body, ()):
+            assert isinstance(call.func, ast.Name)
+            known.setdefault(call.func.id, []).append((call, loops))
+        setattr(tree, _CALLS, known)
+    return known.get(name, [])
+
+
+def _calls(body: list[ast.stmt], loops: tuple[ast.For, ...]) -> Iterator[tuple[ast.Call, tuple[ast.For, ...]]]:
     for statement in body:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             if statement.name == "main":
-                yield from _calls(statement.body, name, loops)
+                yield from _calls(statement.body, loops)
             continue
         inner = (*loops, statement) if isinstance(statement, ast.For) else loops
         nested = blocks(statement)
         for block in nested:
-            yield from _calls(block, name, inner)
+            yield from _calls(block, inner)
         if not nested:
             for node in ast.walk(statement):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                     yield node, loops
 
 

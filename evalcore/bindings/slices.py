@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -69,19 +70,17 @@ class Flow:
         self._module = frozenset(module_names) | _BUILTINS | {"__file__", "__name__"}
         self._binds = [stores(each) for each in statements]
         self._changes = [changed(each) - {"self"} for each in statements]
+        self._places: dict[str, list[int]] = {}
+        """Name -> the statements that bind or change it, in order."""
         self._tainted: set[int] = set()
         self._outputs: dict[int, set[str]] = {}
         self._taint()
 
     def version(self, name: str, before: int) -> int:
         """The statement before `before` that last bound or changed `name`, or -1."""
-        for index in range(before - 1, -1, -1):
-            if name in self._binds[index] or name in self._touched(index):
-                return index
-        return -1
-
-    def _touched(self, index: int) -> set[str]:
-        return self._outputs.get(index, self._changes[index])
+        known = self._places.get(name, ())
+        place = bisect_left(known, before)
+        return known[place - 1] if place else -1
 
     def _reach(self, node: ast.AST, before: int) -> set[str]:
         """Kernels that an expression reaches by module names that are not hidden by local variables."""
@@ -94,6 +93,8 @@ class Flow:
                 self._outputs[index] = self._written(statement, index)
             if launches or any(self._from_candidate(name, index) for name in loads(statement) | self._changes[index]):
                 self._tainted.add(index)
+            for name in self._binds[index] | self._outputs.get(index, self._changes[index]):
+                self._places.setdefault(name, []).append(index)
 
     def _from_candidate(self, name: str, before: int) -> bool:
         return self.version(name, before) in self._tainted

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 Scanner = Callable[[bytes, int], Iterator[int]]
 """(data, start of a piece) -> starts of the pieces after it. Its state at a piece's start depends on nothing before."""
 
+_PLAIN_BYTES = 2000
+"""Plain statements are cut only so often: a parse a line would cost more than the lines."""
 _PY_TOKEN = re.compile(
     rb"#[^\n\r]*"
     rb'|(?P<triple>"""|\'\'\')'
@@ -27,27 +29,28 @@ _PY_RECOVERS = re.compile(rb"^(?:@\w|def \w|class \w[^\n]*:|import \w|from \w[^\
 
 
 def python_pieces(data: bytes, start: int) -> Iterator[int]:
-    """Starts of top-level statements: lines in column 0 outside strings. Decorators stay with what they decorate."""
-    first = start + 3 if start == 0 and data.startswith(b"\xef\xbb\xbf") else start
-    decorated = data[first : first + 1] == b"@"
-    position = first
+    """Starts of top-level pieces: definitions with their decorators, and runs of plain statements between them.
+
+    A piece begins at a line in column 0 outside strings.
+    """
+    begin = start
+    position = start + 3 if start == 0 and data.startswith(b"\xef\xbb\xbf") else start
+    decorated = data[position : position + 1] == b"@"
+    defining = decorated or bool(_PY_DEFINES.match(data, position))
     while match := _PY_TOKEN.search(data, position):
         position = match.end()
         if match["triple"]:
             _content, position, terminated = triple_end(data, position, match["triple"])
-            if not terminated and position < len(data):
-                decorated = data[position : position + 1] == b"@"
-                yield position
-        elif match["line"] is not None:
-            if _PY_CONTINUES.match(data, position):
+            if terminated or position >= len(data):
                 continue
-            if decorated:
-                if data[position : position + 1] == b"@":
-                    continue
-                decorated = False
-                if _PY_DEFINES.match(data, position):
-                    continue
+        elif match["line"] is None or _PY_CONTINUES.match(data, position):
+            continue
+        elif decorated and (data[position : position + 1] == b"@" or _PY_DEFINES.match(data, position)):
             decorated = data[position : position + 1] == b"@"
+            continue
+        starts = data[position : position + 1] == b"@" or bool(_PY_DEFINES.match(data, position))
+        if starts or defining or position - begin > _PLAIN_BYTES:
+            begin, defining, decorated = position, starts, data[position : position + 1] == b"@"
             yield position
 
 

@@ -13,11 +13,13 @@ from tree_sitter import Node
 from server.analysis.syntax import parse_cuda, source, walk
 
 _NAME = re.compile(
-    rb"__global__(?P<between>[^;{}]*?)\b(?P<name>[A-Za-z_]\w*)\s*\((?!\s*\d+\s*(?:,\s*\d+\s*)*\)\s*[A-Za-z_])"
+    rb"__global__(?P<between>[^;{}]{0,400}?)\b(?P<name>[A-Za-z_]\w*)\s*\((?!\s*\d+\s*(?:,\s*\d+\s*)*\)\s*[A-Za-z_])"
 )
 _BOUNDS = re.compile(rb"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)|__cluster_dims__\s*\([^()]*\)")
 _NOT_NAMES = {b"__launch_bounds__", b"__attribute__", b"__cluster_dims__", b"if", b"for", b"while", b"defined"}
 _COMMENT = re.compile(rb"//[^\n\r]*|/\*.*?(?:\*/|\Z)", re.S)
+_MOST_HEAD = 600
+"""Bytes before `__global__` in which its `template <...>` is looked for."""
 _TEMPLATE = re.compile(rb"(?:extern\s*\"C\"\s*|template\s*<[^;{}()]*>\s*|static\s+|inline\s+)*\Z", re.S)
 
 
@@ -91,7 +93,7 @@ def read_cuda(data: bytes) -> CudaFacts:
 
 
 def _kernel(clean: bytes, match: re.Match[bytes], ends: dict[int, int]) -> CudaKernel:
-    head = _TEMPLATE.search(clean, 0, match.start())
+    head = _TEMPLATE.search(clean, max(match.start() - _MOST_HEAD, 0), match.start())
     start = head.start() if head else match.start()
     while start < match.start() and clean[start : start + 1].isspace():
         start += 1

@@ -117,7 +117,10 @@ def read_piece(data: bytes) -> PieceFacts:
     """The facts of one piece of Python."""
     tree = parse_python(data)
     facts = PieceFacts(tree, data, broken=tree.root_node.has_error)
-    _visit(tree.root_node, facts, "", "")
+    try:
+        _visit(tree.root_node, facts, "", "")
+    except RecursionError:
+        facts.broken = True  # nested beyond what anybody writes: what was found so far stays
     if facts.broken:
         _half_typed(facts)
     if b"__global__" in data:

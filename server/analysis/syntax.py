@@ -45,14 +45,13 @@ def walk(node: Node) -> Iterator[Node]:
 
 def dotted(node: Node | None) -> str:
     """'tl.load' for identifiers and attributes of identifiers, '' for anything else."""
-    if node is None:
+    parts: list[str] = []
+    while node is not None and node.type == "attribute":
+        parts.append(source(node.child_by_field_name("attribute")))
+        node = node.child_by_field_name("object")
+    if node is None or node.type != "identifier":
         return ""
-    if node.type == "identifier":
-        return source(node)
-    if node.type == "attribute":
-        head = dotted(node.child_by_field_name("object"))
-        return f"{head}.{source(node.child_by_field_name('attribute'))}" if head else ""
-    return ""
+    return ".".join([source(node), *reversed(parts)])
 
 
 def arguments(call: Node) -> tuple[list[Node], dict[str, Node]]:

@@ -15,6 +15,7 @@ OURS = {"handlers", "server", "skills", "evalcore"}
 ALLOWED: list[tuple[str, set[str]]] = [
     # (module prefix, third-party roots); the longest matching prefix wins
     ("evalcore", set()),
+    ("evalcore.bindings.toml", {"tomli"}),
     ("evalcore.gpu", {"torch", "triton", "numpy"}),
     ("evalcore.static", {"triton"}),
     ("evalcore.worker", {"torch", "triton"}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -396,3 +397,40 @@ def test_unmodified_tutorials_bind(name: str, wrapper: str, kernel: str) -> None
     binding = all_of(path.read_text("utf-8"), str(path))[0]
     assert binding.wrapper == wrapper
     assert kernel in binding.problem.kernels
+
+
+def test_long_scripts_are_bound_in_bounded_time() -> None:
+    """Forty thousand statements before the comparison: nothing looks back through all of them for each name."""
+    script = "".join(f"v{index} = v{max(index - 1, 0)} + x.sum()\n" for index in range(20_000))
+    text = (
+        HEAD
+        + "x = torch.randn(1823, 781)\nv0 = 1\n"
+        + script
+        + "assert torch.allclose(softmax(x), torch.softmax(x, 1))\n"
+    )
+    begin = time.process_time()
+    assert first(text).problem.candidate.call == "softmax(x)"
+    assert time.process_time() - begin < 20
+
+
+@pytest.mark.parametrize("text", ["", "\x00", "(" * 10_000, "x = " + "-" * 50_000 + "1", "\ufeff\r", "a" * 1_000_000])
+def test_texts_that_are_no_programs_are_refused(text: str) -> None:
+    assert refused(text).code in ("no_kernel", "syntax_error", "unreadable")
+
+
+def test_kernels_inside_functions_and_native_modules_inside_classes() -> None:
+    text = HEAD.replace(
+        "def softmax(x, scale=1.0):\n", "def softmax(x, scale=1.0):\n    @triton.jit\n    def inner(y): pass\n"
+    )
+    binding = first(text + "x = torch.randn(8, 8)\ntorch.testing.assert_close(softmax(x), torch.softmax(x, 1))\n")
+    assert set(binding.kernels) == {"softmax_kernel", "inner"}
+
+
+def test_helper_that_compares_two_arguments() -> None:
+    text = HEAD + (
+        "def verify(got, want, label):\n    print(label, torch.allclose(got, want))\n\n"
+        "x = torch.randn(64, 32)\nverify(softmax(x), torch.softmax(x, 1), 'softmax')\n"
+    )
+    problem = first(text).problem
+    assert (problem.candidate.call, problem.reference.call) == ("softmax(x)", "torch.softmax(x, 1)")
+    assert problem.inputs.constants == (("n_rows", 64), ("n_cols", 32))

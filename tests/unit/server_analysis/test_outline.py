@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import time
 
 import pytest
 
@@ -313,6 +314,35 @@ def test_an_edit_reads_only_what_changed(monkeypatch: pytest.MonkeyPatch) -> Non
     parsed.edit(place, place, "x")
     assert any(each.name == "xadd_25" for each in analyse_parsed(parsed).outline.kernels)
     assert count == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = " + " + ".join(["a"] * 4000),
+        "x = " + "f(" * 2000 + ")" * 2000,
+        "x = a" + ".b" * 4000,
+        "x = " + "[" * 900 + "]" * 900,
+        "if x:\n" + "\n".join("    " * (depth + 2) + "if x:" for depth in range(150)),
+        "tl.store(x + " + " + ".join(["tl.arange(0, 8)"] * 2000) + ", 1)",
+    ],
+    ids=["sum", "calls", "attributes", "lists", "blocks", "offsets"],
+)
+def test_deep_nesting_is_no_exception(body: str) -> None:
+    found = analyse("k.py", f"@triton.jit\ndef k(x, a):\n    {body}\n\n\n@triton.jit\ndef after(x):\n    pass\n")
+    assert "after" in [each.name for each in found.outline.kernels]
+
+
+QUOTES = ["x = 1\n" * 80_000, "x = " + "1 + " * 50_000 + "1\n", '"' * 400_000, "'" * 299_997, "(" * 300_000]
+BRACES = ["__global__ void k(int a) {}\n" * 5_000, "__global__ " * 30_000, "/*" * 200_000, "{" * 300_000]
+
+
+@pytest.mark.parametrize(("path", "text"), [*(("a.py", each) for each in QUOTES), *(("a.cu", each) for each in BRACES)])
+def test_large_texts_are_read_in_bounded_time(path: str, text: str) -> None:
+    """Half a megabyte of plain lines, of one line, of quotes, of CUDA: nothing is quadratic."""
+    begin = time.process_time()
+    analyse(path, text)
+    assert time.process_time() - begin < 15
 
 
 def test_findings_can_cross_a_process() -> None:
