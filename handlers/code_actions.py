@@ -91,14 +91,19 @@ def _on_kernel(snapshot: Snapshot, view: KernelView) -> list[types.CodeAction]:
     if bound is None or not bound.packed:
         return []
     argument = {"uri": snapshot.uri, "kernel": bound.anchor}
+    offered = [
+        (f"Evaluate {bound.anchor}", "odyssey.evaluate", argument),
+        (f"Evaluate {bound.anchor} thoroughly", "odyssey.evaluateThorough", argument),
+    ]
+    judged = snapshot.kernel(bound.anchor) or view
+    if judged.verdict is not None and judged.fresh:
+        base = {**argument, "base_sha": judged.verdict.sha}
+        offered.append((f"Propose optimization of {bound.anchor}", "odyssey.propose", base))
     return [
         types.CodeAction(
             title=title,
             kind=types.CodeActionKind.RefactorRewrite,
-            command=types.Command(title=title, command=command, arguments=[argument]),
+            command=types.Command(title=title, command=command, arguments=[given]),
         )
-        for title, command in (
-            (f"Evaluate {bound.anchor}", "odyssey.evaluate"),
-            (f"Evaluate {bound.anchor} thoroughly", "odyssey.evaluateThorough"),
-        )
+        for title, command, given in offered
     ]

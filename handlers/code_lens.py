@@ -29,7 +29,9 @@ def _lenses(snapshot: Snapshot, view: KernelView) -> list[types.CodeLens]:
     cases = bound.cases if bound is not None else ()
     chosen = view.case if view.case in cases else (cases[0] if cases else None)
     titles = words.lens_titles(format_name, chosen, cases=len(cases))
-    commands = ("odyssey.evaluate", "odyssey.evaluateThorough", "odyssey.history", "odyssey.pickShape")
+    commands = (
+        "odyssey.evaluate", "odyssey.evaluateThorough", "odyssey.history", "odyssey.propose", "odyssey.pickShape",
+    )  # fmt: skip
     where = to_lsp.line_start(snapshot.index, view.site.span.start)
     kernel = bound.anchor if bound is not None else view.site.name
     argument = {"uri": snapshot.uri, "kernel": kernel}

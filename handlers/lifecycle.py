@@ -30,6 +30,7 @@ def initialize(ls: OdysseyServer, params: types.InitializeParams) -> None:
     ls.session.state.project.folders = tuple(folder for folder in folders if is_file(folder) and Path(folder).is_dir())
     options: dict[str, Any] = params.initialization_options if isinstance(params.initialization_options, dict) else {}
     _read_settings(ls, options.get("odyssey", options.get("settings")))
+    ls.shows_proposals = options.get("proposals") is True
     editor_python = options.get("editorPython")
     ls.session.pool.configure(
         ls.session.state.settings, editor_python=editor_python if isinstance(editor_python, str) else ""

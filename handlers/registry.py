@@ -1,4 +1,7 @@
-"""Owns the two tables of what a client can ask: FEATURES and COMMANDS, all on one screen. Nothing registers itself."""
+"""Owns the tables of what a client can ask, FEATURES and COMMANDS, and of who hears the session, all on one screen.
+
+Nothing registers itself.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,14 @@ from handlers import (
     ledger,
     lifecycle,
     outbox,
+    proposals,
 )
 from server.lsp import ext
 
 OUTBOX = outbox.Outbox
+
+LISTENERS: tuple[Callable[[Any], Callable[[Any], None]], ...] = (proposals.offering,)
+"""Each is given the server and gives back what hears the session's signals, beside the outbox."""
 
 FEATURES: tuple[tuple[str, Callable[..., Any], Any], ...] = (
     (types.INITIALIZE, lifecycle.initialize, None),
@@ -40,6 +47,7 @@ FEATURES: tuple[tuple[str, Callable[..., Any], Any], ...] = (
     (types.WINDOW_WORK_DONE_PROGRESS_CANCEL, commands.progress_cancelled, None),
     (ext.TRUST, lifecycle.trust, None),
     (ext.EDITOR_PYTHON, lifecycle.editor_python, None),
+    (ext.KEY, proposals.key, None),
     (ext.LEDGER_ROWS, ledger.ledger_rows, None),
     (ext.CANDIDATE, ledger.candidate, None),
     (ext.MAP, ledger.candidate_map, None),
@@ -53,7 +61,10 @@ COMMANDS: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("odyssey.evaluate", commands.evaluate),
     ("odyssey.evaluateThorough", commands.evaluate_thorough),
     ("odyssey.history", commands.history),
+    ("odyssey.propose", proposals.propose),
     ("odyssey.stop", commands.stop),
+    ("odyssey.accept", proposals.accept),
+    ("odyssey.reject", proposals.reject),
     ("odyssey.pinBaseline", commands.pin_baseline),
     ("odyssey.pickShape", commands.pick_shape),
     ("odyssey.restore", commands.restore),

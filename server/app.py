@@ -11,7 +11,7 @@ import sys
 from importlib import metadata
 from typing import Any
 
-from handlers.registry import COMMANDS, FEATURES, OUTBOX
+from handlers.registry import COMMANDS, FEATURES, LISTENERS, OUTBOX
 from server.host import Host
 from server.lsp.language_server import OdysseyServer
 from server.lsp.pipes import PipeReader, PipeWriter, stream_bodies
@@ -28,6 +28,8 @@ def build(host: Host) -> OdysseyServer:
     ls = OdysseyServer(Session(host), version())
     ls.outbox = OUTBOX(ls)
     ls.session.listen(ls.outbox.hear)
+    for make_listener in LISTENERS:
+        ls.session.listen(make_listener(ls))
     for method, handler, options in FEATURES:
         ls.feature(method, options)(handler)
     for command, handler in COMMANDS:

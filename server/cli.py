@@ -20,12 +20,13 @@ Odyssey judges GPU kernels: correct, how fast, and why.
   odyssey eval softmax.py            judge the kernels of a file
   odyssey eval softmax.py::kernel    judge one of them
   odyssey check src/                 what the text alone shows
+  odyssey propose softmax.py         look for a faster text of a kernel
   odyssey watch .                    judge on every change
   odyssey doctor                     what is missing on this machine
   odyssey lsp                        the language server, for editors
 """
 
-LATER = ("server.ledger.commands", "server.commands_more", "server.propose")
+LATER = ("server.ledger.commands", "server.commands_more", "server.cli_propose")
 """Modules that bring further commands by `register(subparsers)`; each is imported only for the command line."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 DEVICE = re.compile(r"auto|cpu|cuda:\d{1,2}")
+MOST_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,8 @@ class Settings:
     """A litellm model name for proposals; '' uses the tuner alone."""
     model_base: str = ""
     """Address of an OpenAI-compatible server; '' for the model's own."""
+    model_timeout_s: float = 120.0
+    """How long one answer of the model may take."""
     reuse: bool = True
     """Show an earlier verdict of exactly this text, problem, card and environment instead of measuring again."""
     sandbox: bool = True
@@ -55,6 +58,7 @@ FIELDS: tuple[Field, ...] = (
     Field("mode", "mode", str, ("fast", "thorough")),
     Field("model", "model", str),
     Field("modelBase", "model_base", str),
+    Field("modelTimeout", "model_timeout_s", float),
     Field("reuse", "reuse", bool),
     Field("sandbox", "sandbox", bool),
     Field("inlayHints", "inlay_hints", bool),
@@ -88,6 +92,10 @@ def _value(field: Field, given: Any) -> tuple[Any, str]:
         if isinstance(given, list) and all(isinstance(item, str) for item in given):
             return tuple(given), ""
         return None, f"{name} should be a list of globs, not {_shown(given)}; it is ignored"
+    if field.kind is float:
+        if isinstance(given, (int, float)) and not isinstance(given, bool) and 1 <= given <= MOST_SECONDS:
+            return float(given), ""
+        return None, f"{name} should be seconds from 1 to {MOST_SECONDS}, not {_shown(given)}; it is ignored"
     if field.kind is bool and isinstance(given, str) and given in ("on", "off"):
         return given == "on", ""
     if not isinstance(given, field.kind) or (isinstance(given, str) and "\0" in given):

@@ -11,6 +11,7 @@ from evalcore.jobs import Cause, Diagnostic, Mode, Refusal
 from server.analysis.finding import Finding
 from server.config import Settings
 from server.lines import LineIndex, TextEdit
+from server.proposals import OpenProposal
 from server.sites import Bound, Site
 from server.verdicts import Verdict
 
@@ -180,6 +181,24 @@ class JudgeRefused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalFound:
+    """A search ended with a candidate for the person to decide. `model_refusal`: why the model brought nothing."""
+
+    proposal: OpenProposal
+    model_refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoProposal:
+    """A search ended without one."""
+
+    path: str
+    kernel: str
+    refusal: Refusal
+    model_refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerGrew:
     """A row was appended, by us or by another process."""
 
@@ -210,6 +229,8 @@ Event = (
     | RunEnded
     | Judged
     | JudgeRefused
+    | ProposalFound
+    | NoProposal
     | LedgerGrew
     | WorkersChanged
 )

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from evalcore.fingerprint import sha256_text
-from evalcore.jobs import Cause, Mode
-from server import events, placing, signals, standing
+from evalcore.jobs import Cause, Mode, Refusal
+from server import events, placing, signals, standing, words
 from server.analyst import Analyst
 from server.board import VerdictLayer
 from server.choices import Choices
@@ -27,6 +27,7 @@ from server.judging import Judging, Wish
 from server.keystrokes import Keystrokes
 from server.lines import LineIndex
 from server.project import language_of, read_text
+from server.proposing import Proposing
 from server.signals import Signal
 from server.sites import Bound
 from server.state import State
@@ -50,6 +51,7 @@ class Session:
         self.keystrokes = Keystrokes(self.analyst, self.state)
         self.front_end = FrontEnd(self.pool, self.state)
         self.judging = Judging(host, self.pool, self.state, self._bounds_for)
+        self.proposing = Proposing(host, self.pool, self.state, self._bounds_for)
         self._listeners: list[Callable[[Signal], None]] = []
         self._status: signals.StatusChanged | None = None
         self._closed = False
@@ -74,6 +76,7 @@ class Session:
         self._closed = True
         await self.keystrokes.close()
         await self.front_end.close()
+        await self.proposing.close()
         await self.judging.close()
         await self.pool.close()
         await self.analyst.close()
@@ -211,7 +214,7 @@ class Session:
     @apply.register
     def _(self, event: events.StopAsked) -> None:
         for run in tuple(self.state.runs.values()):
-            if event.run_id in (None, run.run_id):
+            if event.run_id in (None, run.run_id) and not self.proposing.stop(run.run_id):
                 self.judging.stop(run.path)
 
     @apply.register
@@ -273,6 +276,16 @@ class Session:
         self._say_status()
 
     @apply.register
+    def _(self, event: events.ProposalFound) -> None:
+        self._emit(signals.ProposalMade(event.proposal))
+        self._tell_model_refusal(event.model_refusal)
+
+    @apply.register
+    def _(self, event: events.NoProposal) -> None:
+        self._tell_model_refusal(event.model_refusal)
+        self._emit(signals.Refused(event.path, event.kernel, event.refusal, event.refusal.code != "cancelled"))
+
+    @apply.register
     def _(self, event: events.LedgerGrew) -> None:
         self._emit(signals.RowAppended(event.seq))
 
@@ -285,6 +298,11 @@ class Session:
     def _emit(self, signal: Signal) -> None:
         for listener in self._listeners:
             listener(signal)
+
+    def _tell_model_refusal(self, refusal: Refusal | None) -> None:
+        if refusal is not None:
+            said = f"No candidate by the model: {words.refusal_words(refusal)}"
+            self._emit(signals.Said("warning", said, loud=True))
 
     def _say_status(self) -> None:
         status = self.status

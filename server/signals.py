@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evalcore.jobs import Refusal
+from server.proposals import OpenProposal
 from server.verdicts import Running, Verdict
 
 
@@ -77,6 +78,13 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class ProposalMade:
+    """A candidate waits for the person."""
+
+    proposal: OpenProposal
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """A sentence for the person, outside any document. `loud` asks for a message box instead of the log."""
 
@@ -86,4 +94,14 @@ class Said:
     loud: bool = False
 
 
-Signal = FindingsChanged | VerdictsChanged | VerdictShown | RunChanged | StatusChanged | RowAppended | Refused | Said
+Signal = (
+    FindingsChanged
+    | VerdictsChanged
+    | VerdictShown
+    | RunChanged
+    | StatusChanged
+    | RowAppended
+    | Refused
+    | ProposalMade
+    | Said
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evalcore.jobs import Cause
 from server import words
 from server.gpu_pool import PoolFacts
 from server.signals import Missing, StatusChanged
@@ -19,7 +20,7 @@ def status_of(facts: PoolFacts, runs: Sequence[Running]) -> StatusChanged:
             state="degraded", text="text only: folder not trusted", card=None, detail=_detail(facts), missing=missing
         )
     if runs:
-        run = runs[0]
+        run = next((each for each in runs if each.cause != Cause.SEARCH.value), runs[0])
         return StatusChanged(
             state="busy",
             text=words.running(run.kernel, run.stage, 0, 0),

@@ -194,17 +194,17 @@ def interval(bounds: object) -> str:
     return f"{duration(float(bounds[0]))} to {duration(float(bounds[1]))}"
 
 
-def lens_titles(format_name: str | None, case_name: str | None, *, cases: int) -> tuple[str, str, str, str]:
-    """Evaluate, Thorough, History and the bound format with its shape; the same four from first paint to last.
+def lens_titles(format_name: str | None, case_name: str | None, *, cases: int) -> tuple[str, str, str, str, str]:
+    """Evaluate, Thorough, History, Propose and the bound format with its shape; the same five from first paint to last.
 
-    `format_name` is '' for a kernel that nothing binds, None while that is not known.
+    Only the last one's width changes, so that no title moves. `format_name` is '' for a kernel that nothing binds, None while that is not known.
     """
     bound = "finding the reference" if format_name is None else format_name or "no reference"
     if case_name:
         bound += f": {case_name}"
         if cases > 1:
             bound += f" (1 of {cases})"
-    return "Evaluate", "Thorough", "History", bound
+    return "Evaluate", "Thorough", "History", "Propose", bound
 
 
 def running(kernel: str, stage: str, done: int, total: int) -> str:

@@ -17,6 +17,7 @@ PROPOSAL_READY = "odyssey/proposalReady"
 MARKS = "odyssey/marks"
 TRUST = "odyssey/trust"
 EDITOR_PYTHON = "odyssey/editorPython"
+KEY = "odyssey/key"
 LEDGER_ROWS = "odyssey/ledgerRows"
 CANDIDATE = "odyssey/candidate"
 MAP = "odyssey/map"
@@ -100,6 +101,13 @@ class EditorPythonParams:
     """client -> server: the interpreter that is chosen in the editor."""
 
     path: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class KeyParams:
+    """client -> server: the model's key out of the editor's secret storage; without one it is forgotten."""
+
+    key: str | None = attrs.field(default=None, repr=False)
 
 
 @attrs.frozen(kw_only=True)
@@ -192,6 +200,7 @@ class NoArgument:
 PARAMS: dict[str, type[Any]] = {
     TRUST: TrustParams,
     EDITOR_PYTHON: EditorPythonParams,
+    KEY: KeyParams,
     LEDGER_ROWS: LedgerRowsParams,
     CANDIDATE: CandidateParams,
     MAP: ScopeParams,

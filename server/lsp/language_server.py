@@ -223,6 +223,8 @@ class OdysseyServer(LanguageServer):
         self.outside = Outside(session)
         self.encoding: str = types.PositionEncodingKind.Utf16.value
         """The unit of columns that was agreed on with the client."""
+        self.shows_proposals = False
+        """Whether the client shows a proposal itself, from odyssey/proposalReady."""
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Faults go to the log and nowhere else: their words hold local paths."""

@@ -115,10 +115,11 @@ def test_an_interleaved_comparison_is_said_with_its_interval():
     assert words.hint_label(same, fresh=True).endswith("same as the last save")
 
 
-def test_lens_titles_are_always_four():
-    assert words.lens_titles(None, None, cases=0) == ("Evaluate", "Thorough", "History", "finding the reference")
-    assert words.lens_titles("", None, cases=0)[3] == "no reference"
-    assert words.lens_titles("kernelbench", "4096x4096", cases=3)[3] == "kernelbench: 4096x4096 (1 of 3)"
+def test_lens_titles_are_always_five():
+    fixed = ("Evaluate", "Thorough", "History", "Propose")
+    assert words.lens_titles(None, None, cases=0) == (*fixed, "finding the reference")
+    assert words.lens_titles("", None, cases=0)[4] == "no reference"
+    assert words.lens_titles("kernelbench", "4096x4096", cases=3)[4] == "kernelbench: 4096x4096 (1 of 3)"
 
 
 def test_refusals_end_with_the_remedy():
