@@ -61,6 +61,13 @@ class Board:
         layers[source] = Layer(generation, tuple(findings))
         return True
 
+    def drop_older(self, path: str, source: str, generation: int) -> None:
+        """Take back what a source said about an older text: something weightier is known about this one."""
+        sheet = self._sheets.get(path)
+        standing = sheet.layers.get(source) if sheet is not None else None
+        if standing is not None and standing.generation < generation:
+            standing.findings = ()
+
     def layer(self, path: str, source: str) -> tuple[Finding, ...]:
         """What a source says now."""
         sheet = self._sheets.get(path)

@@ -254,6 +254,7 @@ class Session:
         if document is not None:
             if verdict.sha == document.sha:
                 document.edited_spans.clear()
+                self.state.board.drop_older(verdict.path, "frontend", document.generation)
             standing.refresh(self.state, document)
             self._emit(signals.FindingsChanged(verdict.path))
         for path in placing.other_files(verdict.measurement):

@@ -157,7 +157,8 @@ def _wrong_label(measurement: Measurement) -> str:
         default=None,
     )
     if worst is not None:
-        parts.append(f"max abs error {error_size(worst.max_abs_error or 0.0)}")
+        if worst.atol is None or (worst.max_abs_error or 0.0) > worst.atol:  # else what is wrong is no number at all
+            parts.append(f"max abs error {error_size(worst.max_abs_error or 0.0)}")
         if worst.region:
             parts.append(worst.region)
     elif measurement.result.error:

@@ -25,7 +25,7 @@ from server.host import Host
 HELLO_S = 180.0
 """Importing torch and triton from a cold disk has taken over a minute."""
 
-CANCEL_S = 2.0
+CANCEL_S = 4.0
 """A loop that does not confirm a cancelled job in this time is killed and started anew."""
 
 OnStage = Callable[[str, int, int], None]
@@ -295,7 +295,9 @@ class WorkerLoop:
             self._child.channel.send("cancel", job_id=job_id)
         done, _ = await asyncio.wait({answer}, timeout=CANCEL_S)
         if not done:
+            log.warning("the %s loop did not confirm a cancelled job within %s s", self.plan.flavour, CANCEL_S)
             self._child.kill()
+            await asyncio.wait({answer}, timeout=CANCEL_S)  # settled when it is really gone: the next job starts anew
 
     async def _outcome(self, frame: dict[str, Any]) -> Measurement | Refusal:
         if frame["frame"] == "refused":

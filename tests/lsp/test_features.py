@@ -17,14 +17,14 @@ async def test_lenses_stand_from_the_first_paint_and_never_move(make_editor):
     editor = await make_editor(gpu=True)
     uri = editor.open("add.py", ADD)
     first = await editor.lenses(uri)
-    assert [line for line, _ in first] == [NAME_LINE - 1] * 4
+    assert [line for line, _ in first] == [NAME_LINE - 1] * 5
     assert [title for _, title in first][:3] == ["Evaluate", "Thorough", "History"]
-    bound = await editor.until(lambda: _lens(editor, uri, 3, "tutorial: n=1027"))
+    bound = await editor.until(lambda: _lens(editor, uri, 4, "tutorial: n=1027"))
     editor.save(uri)
     await editor.until_hint(uri, CORRECT_GPU)
     assert await editor.lenses(uri) == bound
     editor.edit(uri, "mask = i < n", "mask = i <")
-    assert [line for line, _ in await editor.lenses(uri)] == [NAME_LINE - 1] * 4
+    assert [line for line, _ in await editor.lenses(uri)] == [NAME_LINE - 1] * 5
 
 
 async def _lens(editor, uri, number, title):
@@ -71,7 +71,7 @@ async def test_an_unbound_kernel_gets_a_hint_with_a_fix_that_binds_it(make_edito
     assert "# odyssey:" in editor.texts[uri].text
     await editor.until(lambda: not editor.diagnostics(uri))
     lenses = await editor.until(lambda: editor.lenses(uri))
-    assert lenses[3][1].startswith("comment: ")
+    assert lenses[4][1].startswith("comment: ")
 
 
 async def test_the_judge_is_asked_for_an_unbound_kernel_and_says_why_not(make_editor):
@@ -98,7 +98,7 @@ async def test_an_untrusted_folder_gets_text_analysis_only(make_editor, tmp_path
     log = tmp_path / "frames"
     editor = await make_editor(trusted=False, script={"SCRIPT_LOG": str(log)})
     uri = editor.open("add.py", ADD.replace("BLOCK=256", "BLOCK=250"))
-    assert len(await editor.lenses(uri)) == 4
+    assert len(await editor.lenses(uri)) == 5
     editor.save(uri)
     await editor.until(lambda: editor.diagnostics(uri), what="text diagnostics")
     with pytest.raises(JsonRpcException, match="not trusted"):
@@ -160,14 +160,14 @@ def benchmark(size, provider):
     )
     editor = await make_editor(gpu=True)
     uri = editor.open("add.py", text)
-    await editor.until(lambda: _lens(editor, uri, 3, "tutorial: size=4096 (1 of 3)"))
+    await editor.until(lambda: _lens(editor, uri, 4, "tutorial: size=4096 (1 of 3)"))
     answer = await editor.command("odyssey.pickShape", {"uri": uri, "kernel": "add_kernel", "case": "size=1024"})
     assert answer["current"] == "size=1024"
     await editor.until_hint(uri, CORRECT_GPU)
     assert "size=1024" in await editor.hover(uri, NAME_LINE)
     again = await make_editor(gpu=True)
     uri = again.open("add.py")
-    await again.until(lambda: _lens(again, uri, 3, "tutorial: size=1024 (1 of 3)"))
+    await again.until(lambda: _lens(again, uri, 4, "tutorial: size=1024 (1 of 3)"))
 
 
 async def test_restore_brings_a_text_back_as_an_edit(make_editor):
@@ -249,5 +249,5 @@ async def test_typing_diagnostics_come_from_text_and_front_end_and_are_sent_once
 async def test_a_hundred_kernels_each_have_their_lens(make_editor):
     editor = await make_editor({"evaluate": "off"})
     uri = editor.open("many.py", many(100))
-    assert len(await editor.lenses(uri)) == 400
-    await editor.until(lambda: _lens(editor, uri, 3, "tutorial: n=1000"))
+    assert len(await editor.lenses(uri)) == 500
+    await editor.until(lambda: _lens(editor, uri, 4, "tutorial: n=1000"))

@@ -63,9 +63,9 @@ async def test_invalid_utf8_on_disk_and_in_the_protocol(make_editor):
     editor = await make_editor(gpu=True)
     (editor.workspace / "bad.py").write_bytes(ADD.encode() + b"# \xff\xfe\x00 bad\n")
     uri = editor.open("bad.py")
-    assert len(await editor.lenses(uri)) == 4
+    assert len(await editor.lenses(uri)) == 5
     editor.replace(uri, ADD + "# \ud83d\n")
-    assert len(await editor.lenses(uri)) == 4
+    assert len(await editor.lenses(uri)) == 5
 
 
 async def test_huge_and_hopeless_texts(make_editor):
@@ -78,7 +78,7 @@ async def test_huge_and_hopeless_texts(make_editor):
         await editor.lenses(uri)
         assert await editor.hints(uri) == []
     uri = editor.open("add.py", ADD)
-    assert len(await editor.lenses(uri)) == 4
+    assert len(await editor.lenses(uri)) == 5
 
 
 async def test_a_file_deleted_or_renamed_while_it_is_judged(make_editor):

@@ -166,7 +166,7 @@ async def test_a_reader_that_dies_is_replaced_and_knows_the_text(make_editor):
     editor.edit(uri, "add(x, y), x", "add2(x, y), x")
     editor.save(uri)
     await editor.until_hint(uri, CORRECT_GPU)
-    assert len(await editor.lenses(uri)) == 4
+    assert len(await editor.lenses(uri)) == 5
 
 
 async def test_the_server_never_imports_torch(make_editor):
