@@ -5,8 +5,8 @@ import triton.language as tl
 
 
 @triton.jit
-def increment(pointer, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """pointer: [n] fp32, each element plus one."""
+def increment(pointer, n, SALT: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """pointer: [n] fp32, each element plus SALT."""
     offsets = tl.arange(0, BLOCK)
     mask = offsets < n
-    tl.store(pointer + offsets, tl.load(pointer + offsets, mask=mask) + 1.0, mask=mask)
+    tl.store(pointer + offsets, tl.load(pointer + offsets, mask=mask) + SALT, mask=mask)

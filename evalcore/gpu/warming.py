@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 from typing import Any
 
-_FAULTS = (ImportError, RuntimeError, OSError, AttributeError, TypeError, ValueError)
+_FAULTS = (ImportError, RuntimeError, OSError, AttributeError, TypeError, ValueError, AssertionError)
 
 
 def before_fork() -> None:
@@ -19,6 +20,7 @@ def before_fork() -> None:
         ("triton.compiler.compiler", "triton_key", ()),
         ("triton.backends.nvidia.compiler", "get_ptxas_version", (90,)),
         ("triton.backends.nvidia.compiler", "get_ptxas_version", ()),
+        ("triton.backends.nvidia.driver", "libcuda_dirs", ()),
     ):
         with contextlib.suppress(*_FAULTS):
             getattr(importlib.import_module(module), name)(*arguments)
@@ -40,4 +42,5 @@ def open_device(device: str) -> None:
 def _launch_trivial(probe: Any) -> None:
     from evalcore.gpu import trivial
 
-    trivial.increment[(1,)](probe, 64, BLOCK=64)
+    # a salt of its own, so that the compiler itself is warmed and not its cache
+    trivial.increment[(1,)](probe, 64, SALT=float(os.getpid()), BLOCK=64)

@@ -24,6 +24,7 @@ from evalcore.worker.roofs import measure_roofs
 from evalcore.worker.sizes import TooLarge, choose
 from evalcore.worker.spares import CannotWarm
 from evalcore.worker.station import roots_of
+from evalcore.worker.stubs import Stubs
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 _TICK_S = 5.0
@@ -35,6 +36,7 @@ class Background:
     def __init__(self, tools: Tools, lines: Lines, *, busy: Callable[[], bool]) -> None:
         self._tools, self._station, self._lines = tools, tools.station, lines
         self._busy = busy
+        self._stubs = Stubs(self._station)
         self._urgent: deque[Work] = deque()
         """What belongs to a verdict that is just out, or was asked for; before making spares."""
         self._later: deque[Work] = deque()
@@ -91,6 +93,10 @@ class Background:
         if job.compare_with and done.result.correct and evaluation.on_card:
             text = job.compare_with
             self._urgent.appendleft(lambda: self._compare(evaluation, job, text))
+        learned = evaluation.got.learned
+        signatures = self._stubs.new(learned.launchers) if learned is not None and done.result.correct else []
+        if signatures:
+            self._urgent.append(lambda: self._stubs.build(signatures))
         if evaluation.got.reference_crash is None and evaluation.desk.alive:
             self._stock = (evaluation.desk, evaluation.line)
         if evaluation.on_card and evaluation.device not in self._station.ceilings and done.result.correct:

@@ -141,6 +141,8 @@ class Case:
         self._threads = threading.active_count()
         self._before = snapshot()
         self._tripwire: Tripwire | None = None
+        self.launchers: list[tuple[str, ...]] = []
+        """Signatures of kernels that were made ready to launch, where this Triton compiles a stub for each."""
         self.build_s: Callable[[], float] = lambda: 0.0
         """Seconds that compilers have taken so far; replaced by the main where they are watched."""
         self.synchronize = torch.cuda.synchronize if options.device != "cpu" else _nothing
@@ -321,6 +323,7 @@ class Case:
             "tampered": changed(self._before),
             "reference_called": self._tripwire is not None and self._tripwire.called,
             "tuned": _tuned(),
+            "launchers": [list(each) for each in self.launchers],
         }, None
 
 

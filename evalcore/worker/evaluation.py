@@ -97,6 +97,8 @@ class Evaluation:
         self.seed = 0
         self.line = line_case(job)
         self.stage: Callable[[str, int, int], None] = lambda stage, done, total: None
+        self.specs: tuple[TensorSpec, ...] = ()
+        """Of the inputs at the case on the line."""
         self.seeds_used: list[int] = []
         self.cases_used: list[str] = []
         """Sizes beside the given ones; the referee forgets them afterwards."""
@@ -242,6 +244,7 @@ class Evaluation:
         finally:
             loading.cancel()
             making.cancel()
+        self.specs = specs
         await self.exchange.make("inputs", specs)
         await self.exchange.share_state(case, opened, own)
 

@@ -5,6 +5,7 @@ Never decides what is asked next. What a case says passes through `relay` here a
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,10 @@ from evalcore.worker.spares import Spare
 
 STEP_S = 30.0
 """For questions that run none of the candidate's code."""
+
+
+FORGET_S = 0.5
+"""How long a finished case may live on for the referee's sake; the referee may be busy with something long."""
 
 
 class CaseFailed(Exception):
@@ -179,10 +184,14 @@ class Exchange:
 
     def leave(self, *, seeds: tuple[int, ...] = (), cases: tuple[str, ...] = ()) -> None:
         """End the case, and have the referee let go of what it holds for it. Returns at once."""
-        station = self.desk.station
-        station.bury(self.spare.child, self.spare.folder)
-        if self.desk.alive:
-            station.later(self._forget(seeds, cases))
+        self.desk.station.hold(self._leave(seeds, cases))
+
+    async def _leave(self, seeds: tuple[int, ...], cases: tuple[str, ...]) -> None:
+        """First the referee closes what it opened, then the memory goes away with its owner."""
+        forgetting = asyncio.ensure_future(self._forget(seeds, cases))
+        await asyncio.wait([forgetting], timeout=FORGET_S)
+        self.desk.station.bury(self.spare.child, self.spare.folder)
+        await forgetting
 
     async def _forget(self, seeds: tuple[int, ...], cases: tuple[str, ...]) -> None:
         with contextlib.suppress(ReferenceFailed, Untransferable):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import sys
@@ -10,29 +11,41 @@ from typing import Any
 from evalcore import wire
 from evalcore.facts import Ceilings
 from evalcore.worker.children import ChildEnded
-from evalcore.worker.mains import facts_main
+from evalcore.worker.mains import devices_main, layers_main
 from evalcore.worker.station import Station
 
 _LOOK_S = 60.0
 
 
 async def look_around(station: Station) -> None:
-    """Ask a throw-away child for devices and for the layers of the sandbox that hold here."""
-    folder = station.child_folder("facts")
+    """Ask throw-away children for devices and for the layers of the sandbox that hold here."""
     on_card = station.flavour == "compile" and station.stack.torch is not None
-    settling = station.settling(folder, "cuda" if on_card else "cpu", ())
-    child = station.family.fork(
-        "facts",
-        lambda post: facts_main(post, settling, ceilings_folder=station.cache, look_for_cards=on_card),
-    )
+    await asyncio.gather(_try_layers(station), *([_look_for_cards(station)] if on_card else []))
+
+
+async def _try_layers(station: Station) -> None:
+    folder = station.child_folder("layers")
+    settling = station.settling(folder, "cpu", ())
+    child = station.family.fork("layers", lambda post: layers_main(post, settling))
     try:
-        letter = await child.ask({"ask": "facts"}, timeout_s=_LOOK_S)
+        letter = await child.ask({"ask": "layers"}, timeout_s=_LOOK_S)
+        station.isolation = tuple(letter.body["layers"])
+    except ChildEnded:
+        station.isolation = ()
+    finally:
+        station.bury(child, folder)
+
+
+async def _look_for_cards(station: Station) -> None:
+    folder = station.child_folder("cards")
+    child = station.family.fork("cards", lambda post: devices_main(post, ceilings_folder=station.cache))
+    try:
+        letter = await child.ask({"ask": "cards"}, timeout_s=_LOOK_S)
     except ChildEnded:
         last = child.tail.decode(errors="replace").strip().splitlines()[-1:]
         station.why_no_device = last[0] if last else "looking for devices failed"
     else:
-        station.isolation = tuple(letter.body["layers"])
-        station.devices = letter.body.get("devices", [])
+        station.devices = letter.body["devices"]
         station.why_no_device = letter.body.get("why", "")
         for device, known in letter.body.get("ceilings", {}).items():
             station.ceilings[device] = wire.decode(Ceilings, known)

@@ -33,6 +33,7 @@ def preload(flavour: str) -> None:
 def case_main(post: Post, settling: Settling, *, ipc: bool, clock: bool) -> None:
     """A spare: settle, warm, answer "warm", then serve one job until the loop ends us."""
     layers = confine(settling)
+    from evalcore.gpu.stubs import watch_launchers
     from evalcore.worker.case import Case, CaseOptions
 
     open_device(settling)
@@ -45,6 +46,7 @@ def case_main(post: Post, settling: Settling, *, ipc: bool, clock: bool) -> None
         case.clock.warm()
         notes = list(case.clock.notes)
     case.build_s = watch_builds(post)
+    case.launchers = watch_launchers() if settling.device != "cpu" else []
     warmed = {"layers": list(layers), "notes": notes, "device": _device_facts(settling.device)}
 
     def answer(letter: Letter) -> tuple[dict[str, Any], list[int]]:
@@ -120,19 +122,30 @@ def _device_facts(device: str) -> dict[str, Any]:
     return {"free_bytes": free, "total_bytes": total}
 
 
-def facts_main(post: Post, settling: Settling, *, ceilings_folder: str, look_for_cards: bool) -> None:
-    """A throw-away child that looks at the machine for hello: devices, known roofs, and which layers would hold."""
-    found: dict[str, Any] = {"devices": []}
-    if look_for_cards:
-        from evalcore.gpu.device import describe, why_no_device
+def devices_main(post: Post, *, ceilings_folder: str) -> None:
+    """A throw-away child that looks for cards and for roofs that were measured before. Runs nobody's code."""
+    from evalcore.gpu.device import describe, why_no_device
 
-        found["devices"] = describe()
-        if not found["devices"]:
-            found["why"] = why_no_device()
-        else:
-            found["ceilings"] = _known_ceilings(found["devices"], ceilings_folder)
-    # last: a user namespace can only be tried by a process that has one thread
-    found["layers"] = list(confine(settling))
+    found: dict[str, Any] = {"devices": describe()}
+    if found["devices"]:
+        found["ceilings"] = _known_ceilings(found["devices"], ceilings_folder)
+    else:
+        found["why"] = why_no_device()
+    _serve(post, lambda letter: (found, []))
+
+
+def layers_main(post: Post, settling: Settling) -> None:
+    """A throw-away child that tries the sandbox. Apart from the one that looks for cards: that one gets threads."""
+    found = {"layers": list(confine(settling))}
+    _serve(post, lambda letter: (found, []))
+
+
+def stubs_main(post: Post, settling: Settling, *, signatures: list[tuple[str, ...]]) -> None:
+    """A throw-away child that compiles launch stubs from signatures into its own cache. Runs nobody's code."""
+    confine(settling)
+    from evalcore.gpu.stubs import build
+
+    found = {"built": build(signatures)}
     _serve(post, lambda letter: (found, []))
 
 

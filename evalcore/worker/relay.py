@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evalcore.facts import Crash, KernelFacts, Place, RawProfile, Samples
+from evalcore.gpu.stubs import is_plain
 from evalcore.jobs import Flag
 from evalcore.wire import WireError, decode
 
@@ -224,6 +225,8 @@ class Learned:
     reference_called: bool
     """Whether the reference was called in the candidate's process."""
     winners: dict[str, str]
+    launchers: tuple[tuple[str, ...], ...]
+    """Signatures of its kernels, plain words for argument types."""
     configs: tuple[tuple[str, tuple[str, ...]], ...]
     """(autotuned kernel, its configs in words)."""
 
@@ -240,6 +243,13 @@ def learned(body: dict[str, Any]) -> Learned:
         tampered=texts(body.get("tampered")),
         threads_left=count(body.get("threads_left"), 100_000),
         reference_called=body.get("reference_called") is True,
+        launchers=_launchers(body.get("launchers")),
         winners={text(each.get("name"), 400): text(each.get("chosen"), 1000) for each in tuned},
         configs=tuple((text(each.get("name"), 400), texts(each.get("configs"), 1000)) for each in tuned),
     )
+
+
+def _launchers(value: Any) -> tuple[tuple[str, ...], ...]:
+    if not isinstance(value, list) or len(value) > 100 or not all(is_plain(each) for each in value):
+        raise Breach("no signatures")
+    return tuple(tuple(each) for each in value)

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalcore.gpu import sandbox
+from evalcore.gpu import sandbox, scratch
 from evalcore.gpu.lock import DeviceLock
 from evalcore.problem import Problem
 from evalcore.slicing import module_dependencies
@@ -168,6 +168,7 @@ class Spares:
     async def _fork(self, device: str, roots: tuple[str, ...]) -> Spare:
         station = self._station
         folder = station.child_folder("case")
+        scratch.seed(station.stubs, os.path.join(folder, "triton"))
         entries = sandbox.entries(roots)
         settling = station.settling(folder, device, roots)
         child = station.family.fork("case", lambda post: case_main(post, settling, ipc=station.ipc, clock=True))
@@ -182,4 +183,7 @@ class Spares:
             station.bury(child, folder)
             raise
         station.isolation = tuple(letter.body["layers"])
+        if device != "cpu" and not station.stubs_harvested:
+            station.stubs_harvested = True
+            scratch.seed(os.path.join(folder, "triton"), station.stubs)
         return Spare(child=child, folder=folder, device=device, roots=roots, entries=entries, facts=letter.body)

@@ -79,7 +79,8 @@ class Station:
     """By device, 'cuda:N'."""
     say: Callable[[str, str], None] = lambda level, message: None
     """(level, message) for the server's log."""
-    _locks: dict[str, DeviceLock] = field(default_factory=dict)
+    stubs_harvested: bool = False
+    """Whether a first warm case has left its driver's stub in `stubs`."""
     _count: int = 0
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _burials: set[asyncio.Task[None]] = field(default_factory=set)
@@ -105,11 +106,14 @@ class Station:
         return next((each for each in self.devices if f"cuda:{each['index']}" == device), None)
 
     def lock(self, device: str) -> DeviceLock:
-        """The machine-wide lock of a device."""
-        if device not in self._locks:
-            card = self.card(device)
-            self._locks[device] = DeviceLock(card["uuid"] if card is not None else device)
-        return self._locks[device]
+        """A hold of its own on the machine-wide lock of a device: our own parts exclude each other with it as well."""
+        card = self.card(device)
+        return DeviceLock(card["uuid"] if card is not None else device)
+
+    @property
+    def stubs(self) -> str:
+        """Compile cache with what processes of ours made before they ran anybody's code; copied into each case's own."""
+        return os.path.join(self.folder, "stubs")
 
     def child_folder(self, kind: str) -> str:
         """A fresh scratch folder for one child."""
@@ -126,7 +130,11 @@ class Station:
     def bury(self, child: Child, folder: str) -> None:
         """End a child, and once it is gone sweep its tree and its folder. Returns at once."""
         child.end("done")
-        task = self.later(self._bury(child, folder))
+        self.hold(self._bury(child, folder))
+
+    def hold(self, ending: Coroutine[Any, Any, None]) -> None:
+        """Do something that ends a child, beside; nobody measures before it is done."""
+        task = self.later(ending)
         self._burials.add(task)
         task.add_done_callback(self._burials.discard)
 

@@ -33,7 +33,7 @@ _BURSTS = 2
 
 async def time_line(evaluation: Evaluation) -> None:
     """Time the candidate and, where it is not known yet, the reference. Facts go into the evaluation."""
-    specs = (await evaluation.desk.stock(evaluation.line, _spare_seed(evaluation))).specs
+    specs = evaluation.specs
     slots = await _make_ring(evaluation, specs)
     evaluation.stage("timing", 0, 1)
     async with evaluation.station.alone(evaluation.device, evaluation.stages):
@@ -45,11 +45,6 @@ async def time_line(evaluation: Evaluation) -> None:
         samples = await reference_samples(evaluation.tools, evaluation.desk, evaluation.line, stop_of(evaluation))
     evaluation.got.samples += samples
     evaluation.stage("timing", 1, 1)
-
-
-def _spare_seed(evaluation: Evaluation) -> int:
-    """A set that is there already, only for its specs."""
-    return evaluation.seeds_used[0]
 
 
 def stop_of(evaluation: Evaluation) -> dict[str, Any]:

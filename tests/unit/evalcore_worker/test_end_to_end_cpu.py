@@ -58,7 +58,7 @@ def test_kernelbench_pair_is_right(loop: RealLoop, tmp_path: Path) -> None:
     assert done.result.runtime_us is None and done.result.speedup is None and done.timing is None
     line = done.cases[0]
     assert (line.status, line.trials_right, line.trials) == ("right", 5, 5)
-    assert len(set(line.seeds)) == 5
+    assert len(set(line.seeds)) >= 5
     assert "interpreted" in {flag.code for flag in done.flags}
     assert done.environment.interpreted and done.environment.card is None
     assert any(kernel.name == "fused_add" and kernel.launches for kernel in done.kernels)
