@@ -198,7 +198,8 @@ def interval(bounds: object) -> str:
 def lens_titles(format_name: str | None, case_name: str | None, *, cases: int) -> tuple[str, str, str, str, str]:
     """Evaluate, Thorough, History, Propose and the bound format with its shape; the same five from first paint to last.
 
-    Only the last one's width changes, so that no title moves. `format_name` is '' for a kernel that nothing binds, None while that is not known.
+    Only the last one's width changes, so that no title moves. `format_name` is '' for a kernel that nothing binds, None
+    while that is not known.
     """
     bound = "finding the reference" if format_name is None else format_name or "no reference"
     if case_name:
