@@ -162,7 +162,9 @@ async def _apply(ls: OdysseyServer, proposal: OpenProposal) -> None:
     )
     if not answer.applied:
         why = f" ({answer.failure_reason})" if answer.failure_reason else ""
-        raise RequestFailed(f"The editor did not apply the edit{why}. If the text changed in the same moment, accept again.")
+        raise RequestFailed(
+            f"The editor did not apply the edit{why}. If the text changed in the same moment, accept again."
+        )
     ls.session.proposing.decisions.accepted(proposal)
 
 

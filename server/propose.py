@@ -76,14 +76,10 @@ class LedgerMemory:
         git = await self._git_facts()
         return await self._append(replace(measurement, git_dirty=git.dirty), text=text, after=after)
 
-    async def _append(
-        self, measurement: Measurement, *, text: str, intent: str = "", after: str | None = None
-    ) -> int:
+    async def _append(self, measurement: Measurement, *, text: str, intent: str = "", after: str | None = None) -> int:
         git = await self._git_facts()
         measurement = replace(measurement, measured_at=self._host.now_utc(), git_sha=git.sha)
-        seq = await self._recorder.append(
-            measurement, text=text, problem=self._problem, intent=intent, after=after
-        )
+        seq = await self._recorder.append(measurement, text=text, problem=self._problem, intent=intent, after=after)
         self.rows[seq] = measurement
         self._last_seq = seq
         self._on_growth(seq)
@@ -168,7 +164,5 @@ def model_of(settings: Settings, host: Host, key: str) -> ChildModel | None:
     environment = host.environ
     if key:
         environment[KEY_NAME] = key
-    chosen = ModelSettings(
-        model=settings.model, base=settings.model_base or None, timeout_s=settings.model_timeout_s
-    )
+    chosen = ModelSettings(model=settings.model, base=settings.model_base or None, timeout_s=settings.model_timeout_s)
     return ChildModel(chosen, environment=environment)

@@ -136,7 +136,9 @@ class Proposing:
             outcome = Outcome(refusal=words.unrecorded(fault))
         except Exception:
             log.exception("the search for %s failed", kernel)
-            outcome = Outcome(refusal=Refusal(code="fault", message="Odyssey failed in the search", remedy="See its log."))
+            outcome = Outcome(
+                refusal=Refusal(code="fault", message="Odyssey failed in the search", remedy="See its log.")
+            )
         finally:
             self._runs.pop(run_id, None)
             self._state.post(RunEnded(run_id=run_id))

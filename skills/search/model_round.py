@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from evalcore.screen import screen
-
 from evalcore.jobs import Measurement, Refusal
+from evalcore.screen import screen
 from skills.agents.critic import add_usage, criticise, diagnosis_json, verdict_json
 from skills.agents.diagnosis import CriticDiagnosis
 from skills.agents.generator import Written, first_messages, parse_candidate, repair_messages
