@@ -40,14 +40,14 @@ def check(candidate: Path, reference: Path, variant: str) -> None:
         first = new(*inputs)
         right = _equal(first, model(*inputs) if expected is None else expected) if variant != "late" else False
         began = time.perf_counter()
-        for _turn in range(10):
+        for _turn in range(4):
             last = new(*inputs)
         if variant == "late":
             time.sleep(0.4)
         took = time.perf_counter() - began
         if variant == "late":
             right = _equal(last, expected)
-    print(json.dumps({"correct": right, "runtime_us": took * 1e5}), flush=True)
+    print(json.dumps({"correct": right, "runtime_us": took * 2.5e5}), flush=True)
 
 
 def _keep(model: Any, inputs: list[Any]) -> Any:

@@ -21,7 +21,7 @@ def product_kernel(x_ptr, w_ptr, out_ptr, M, N, K, BM: tl.constexpr, BN: tl.cons
 def product(x, w):
     out = torch.empty((x.shape[0], w.shape[1]), device=x.device, dtype=x.dtype)
     grid = (triton.cdiv(x.shape[0], 16), triton.cdiv(w.shape[1], 32))
-    product_kernel[grid](x, w, out, x.shape[0], w.shape[1], x.shape[1], BM=16, BN=32, BK=16)
+    product_kernel[grid](x, w, out, x.shape[0], w.shape[1], x.shape[1], BM=16, BN=32, BK=64)
     return out
 
 

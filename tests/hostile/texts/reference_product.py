@@ -3,7 +3,7 @@
 import torch
 import torch.nn as nn
 
-size = 96
+size = 48
 
 
 class Model(nn.Module):
@@ -12,7 +12,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(size, 512) * 0.1, torch.randn(512, size) * 0.1]
+    return [torch.randn(size, 256) * 0.1, torch.randn(256, size) * 0.1]
 
 
 def get_init_inputs():
