@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tree_sitter import Node
 
 from server.analysis.kernel_view import Assignment
-from server.analysis.python_facts import FunctionFacts, PieceFacts
+from server.analysis.python_facts import FunctionFacts, LaunchFacts, PieceFacts
 from server.analysis.syntax import dotted, source, walk
 
 
@@ -25,8 +25,81 @@ class Scope:
     """(name as written, call)."""
 
 
-def read_scopes(piece: PieceFacts) -> list[Scope]:
-    """Scopes of one piece: its host functions and its module level."""
+@dataclass(slots=True)
+class _PieceHost:
+    """The host code of one piece, by name. Kept with the piece."""
+
+    bindings: dict[str, list[Assignment]] = field(default_factory=dict)
+    """At module level."""
+    scopes: dict[str, Scope] = field(default_factory=dict)
+    calls: dict[str, list[tuple[Node, Scope | None]]] = field(default_factory=dict)
+    """Called name -> calls with the function around them, None at module level."""
+    launches: dict[str, list[LaunchFacts]] = field(default_factory=dict)
+    aliases: dict[str, list[str]] = field(default_factory=dict)
+    """'LayerNorm.apply' -> module-level names bound to it."""
+
+
+class HostIndex:
+    """Host code of all pieces, asked by name. Cheap to make: it only collects what the pieces keep."""
+
+    def __init__(self, pieces: list[PieceFacts]) -> None:
+        self.module = Scope(None, None)
+        """Stands for the module level of all pieces; its bindings are asked for by `bindings`."""
+        self._pieces = [(piece, _host_of(piece)) for piece in pieces]
+
+    def bindings(self, name: str, scope: Scope) -> list[Assignment]:
+        """Bindings of a name in a function, or at module level in order."""
+        if scope.function is not None:
+            return scope.bindings.get(name, [])
+        return [each for _piece, host in self._pieces if name in host.bindings for each in host.bindings[name]]
+
+    def scope(self, qualname: str) -> Scope | None:
+        """A function's scope by its qualified name, the last one of that name."""
+        return next((host.scopes[qualname] for _piece, host in reversed(self._pieces) if qualname in host.scopes), None)
+
+    def calls(self, name: str) -> list[tuple[Node, Scope]]:
+        """Calls of a name, each with the scope around it."""
+        return [
+            (call, scope or self.module)
+            for _piece, host in self._pieces
+            if name in host.calls
+            for call, scope in host.calls[name]
+        ]
+
+    def launches(self, kernel: str) -> list[tuple[LaunchFacts, PieceFacts]]:
+        """Launches of a kernel with their pieces."""
+        return [
+            (each, piece) for piece, host in self._pieces if kernel in host.launches for each in host.launches[kernel]
+        ]
+
+    def aliases(self, target: str) -> list[str]:
+        """Module-level names for `target`, itself included."""
+        return [target, *(name for _piece, host in self._pieces for name in host.aliases.get(target, ()))]
+
+
+def _host_of(piece: PieceFacts) -> _PieceHost:
+    known = piece.memo.get("host")
+    if isinstance(known, _PieceHost):
+        return known
+    found = _PieceHost()
+    for scope in _read_scopes(piece):
+        if scope.function is None:
+            found.bindings = scope.bindings
+        else:
+            found.scopes[scope.function.qualname] = scope
+        for name, call in scope.calls:
+            found.calls.setdefault(name, []).append((call, scope if scope.function is not None else None))
+    for launch in piece.launches:
+        found.launches.setdefault(launch.kernel, []).append(launch)
+    for name, bound in found.bindings.items():
+        for each in bound:
+            if each.value.type == "attribute":
+                found.aliases.setdefault(dotted(each.value), []).append(name)
+    piece.memo["host"] = found
+    return found
+
+
+def _read_scopes(piece: PieceFacts) -> list[Scope]:
     module = Scope(piece, None)
     functions = [each for each in piece.functions if not each.kernel and each.node is not None]
     scopes = [Scope(piece, each) for each in functions]

@@ -101,10 +101,11 @@ class PieceFacts:
     broken: bool = False
     memo: dict[str, object] = field(default_factory=dict)
     """Results of rules and readers about this piece."""
+    only_kernels: bool = False
+    """Whether the piece is one kernel and nothing else: it then tells nothing about sizes."""
 
-    @property
-    def only_kernels(self) -> bool:
-        """Whether the piece is one kernel and nothing else: it then tells nothing about sizes."""
+    def is_only_kernels(self) -> bool:
+        """What `only_kernels` is to be, from the rest."""
         return (
             bool(self.functions)
             and not self.broken
@@ -123,6 +124,7 @@ def read_piece(data: bytes) -> PieceFacts:
         facts.broken = True  # nested beyond what anybody writes: what was found so far stays
     if facts.broken:
         _half_typed(facts)
+    facts.only_kernels = facts.is_only_kernels()
     if b"__global__" in data:
         facts.strings = [
             (each, cuda_text(data, each))

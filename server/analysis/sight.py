@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tree_sitter import Node
 
 from server.analysis.factories import CASTS, FACTORIES, LIKE, SAME, dtype_of, retyped, size_nodes, torch_dtype
-from server.analysis.host_scopes import Scope, last_before, read_scopes
+from server.analysis.host_scopes import HostIndex, Scope, last_before
 from server.analysis.kernel_view import Assignment
 from server.analysis.python_facts import FunctionFacts, LaunchFacts, PieceFacts
 from server.analysis.syntax import arguments, dotted, source, unwrap, walk
@@ -30,28 +30,26 @@ class LaunchView:
     values: dict[str, Value] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     grid: tuple[Number | None, ...] = ()
+    grid_words: str = ""
+    """Source of the grid and of what its name is bound to."""
 
 
 class Sight:
     """All host code of one text. Made anew when host code changes."""
 
     def __init__(self, pieces: list[PieceFacts]) -> None:
-        self._module = Scope(None, None)
-        self._scopes: dict[str, Scope] = {}
-        self._launches: dict[str, list[tuple[LaunchFacts, PieceFacts]]] = {}
-        self._callers: dict[str, list[tuple[Node, Scope]]] = {}
+        self._host = HostIndex(pieces)
+        self._module = self._host.module
         self._views: dict[str, tuple[FunctionFacts, list[LaunchView]]] = {}
         self._known: dict[tuple[int, int, int], Value] = {}
         self.hooks = any(b"pre_hook" in piece.data for piece in pieces)
         """Whether some config of this text may prepare its arguments before each run."""
-        for piece in pieces:
-            self._add(piece)
 
     def launches(self, kernel: FunctionFacts) -> list[LaunchView]:
         """The launches of a kernel in this text, arguments followed."""
         known = self._views.get(kernel.name)
         if known is None or known[0] is not kernel:
-            found = self._launches.get(kernel.name, [])
+            found = self._host.launches(kernel.name)
             known = kernel, [self._launch(kernel, facts, piece) for facts, piece in found[:_MOST_CALLS]]
             self._views[kernel.name] = known
         return known[1]
@@ -73,28 +71,8 @@ class Sight:
                         found.append((number, value))
         return found
 
-    # ------------------------------------------------------------------------------------------------ reading host code
-
-    def _add(self, piece: PieceFacts) -> None:
-        scopes = piece.memo.get("scopes")
-        if not isinstance(scopes, list):
-            scopes = read_scopes(piece)
-            piece.memo["scopes"] = scopes
-        for scope in scopes:
-            if scope.function is None:
-                for name, bound in scope.bindings.items():
-                    self._module.bindings.setdefault(name, []).extend(bound)
-                owner = self._module
-            else:
-                self._scopes[scope.function.qualname] = scope
-                owner = scope
-            for name, call in scope.calls:
-                self._callers.setdefault(name, []).append((call, owner))
-        for launch in piece.launches:
-            self._launches.setdefault(launch.kernel, []).append((launch, piece))
-
     def _launch(self, kernel: FunctionFacts, facts: LaunchFacts, piece: PieceFacts) -> LaunchView:
-        scope = self._scopes.get(facts.owner, self._module)
+        scope = self._host.scope(facts.owner) or self._module
         found = LaunchView(facts, piece, scope)
         positional, named = arguments(facts.node)
         names = [each.name for each in kernel.params]
@@ -107,6 +85,8 @@ class Sight:
                     numbers = {value for value, _node in configured}
                     found.values[each.name] = Number(max(numbers), len(numbers) == 1)
         found.grid = self._grid(facts, scope, found)
+        named_grid = self._host.bindings(facts.grid, scope)
+        found.grid_words = " ".join([facts.grid, *(source(each.value) for each in named_grid)])
         return found
 
     def _grid(self, facts: LaunchFacts, scope: Scope, launch: LaunchView) -> tuple[Number | None, ...]:
@@ -119,7 +99,7 @@ class Sight:
             return tuple(self._as_number(self._value(each, scope, 0, launch)) for each in (node, *extra))
         for _step in range(4):
             if node is not None and node.type == "identifier":
-                bound = last_before(scope.bindings.get(source(node), []), facts.start)
+                bound = last_before(self._host.bindings(source(node), scope), facts.start)
                 node = bound.value if bound is not None else None
             elif node is not None and node.type == "lambda":
                 node = node.child_by_field_name("body")
@@ -175,7 +155,7 @@ class Sight:
             return self._bound(bound, name, scope, depth)
         if scope.function is not None and any(each.name == name for each in scope.function.params):
             return self._parameter(scope.function, name, depth)
-        everywhere = self._module.bindings.get(name)
+        everywhere = self._host.bindings(name, self._module)
         if everywhere:
             best: Value = None
             for each in everywhere[-3:]:
@@ -219,7 +199,7 @@ class Sight:
 
     def _kernelbench_input(self, function: FunctionFacts, index: int, depth: int) -> Value:
         """KernelBench: what get_inputs returns goes to ModelNew.forward."""
-        scope = self._scopes.get("get_inputs")
+        scope = self._host.scope("get_inputs")
         if function.qualname != "ModelNew.forward" or scope is None:
             return None
         returned = scope.bindings.get("return", [])[-1:]
@@ -288,16 +268,13 @@ class Sight:
 
     def _calls_of(self, function: FunctionFacts) -> list[tuple[Node, Scope, int]]:
         """(call, caller, leading parameters that are not passed) of a function, a method, or autograd's apply."""
-        found = [(call, owner, 0) for call, owner in self._callers.get(function.name, ())]
+        found = [(call, owner, 0) for call, owner in self._host.calls(function.name)]
         if "." in function.qualname:
             found = []
             holder, method = function.qualname.rsplit(".", 1)
             if method == "forward":
-                names = {f"{holder}.apply"}
-                for name, bound in self._module.bindings.items():
-                    if any(each.value.type == "attribute" and dotted(each.value) in names for each in bound):
-                        names.add(name)
-                found += [(call, owner, 1) for name in sorted(names) for call, owner in self._callers.get(name, ())]
+                names = self._host.aliases(f"{holder}.apply")
+                found += [(call, owner, 1) for name in names for call, owner in self._host.calls(name)]
         return found
 
     def _binary(self, node: Node, scope: Scope, depth: int, launch: LaunchView | None) -> Value:

@@ -305,9 +305,7 @@ def _starts_at_program(kernel: KernelView, name: str) -> bool:
 
 
 def _rounds_up(launch: LaunchView) -> bool:
-    grid = launch.facts.grid
-    for each in launch.scope.bindings.get(grid, ()):
-        grid += " " + source(each.value)
+    grid = launch.grid_words
     return "cdiv" in grid or ("- 1) //" in grid and "+" in grid)
 
 
