@@ -27,8 +27,8 @@ _CRASH_REASONS = {
     "out_of_memory": Reason.OUT_OF_MEMORY,
     "cannot_interpret": Reason.NOT_JUDGEABLE,
 }
-_OUTSIDE_RATIO = 1.5
-_OUTSIDE_SLACK_US = 30.0
+_OUTSIDE_RATIO = 2.0
+_OUTSIDE_SLACK_US = 50.0
 """A call timed from outside may take this much longer than inside (a message's way, the scheduler) and still agree."""
 
 

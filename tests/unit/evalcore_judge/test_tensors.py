@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from evalcore.correctness import Strictness, output_right
-from evalcore.gpu import differences
+from evalcore.gpu import differences, lifting
 from evalcore.gpu.answer import answer
 from evalcore.gpu.compare import compare, same_bits, wrongly_changed
 from evalcore.gpu.counting import count
@@ -363,3 +363,30 @@ def test_replaced_functions_are_noticed(monkeypatch: Any) -> None:
     monkeypatch.setattr(torch, "allclose", lambda *a: True)
     monkeypatch.setattr("evalcore.gpu.outputs.flatten", lambda value: [])
     assert {"torch.allclose", "time.perf_counter", "evalcore.gpu.outputs.flatten"} <= set(changed(before))
+
+
+@pytest.mark.parametrize(
+    ("function", "liftable"),
+    [
+        (lambda x: torch.softmax(x, 1), True),
+        (lambda x: (x.relu(), x.sum(1)), True),
+        (lambda x: (x - x.mean(0)) / x.std(0), False),
+        (lambda x: x.t(), False),
+    ],
+)
+def test_large_references_are_lifted_in_slices(function: Any, liftable: bool, monkeypatch: Any) -> None:
+    x = torch.randn(96, 40)
+    whole = answer(Loaded(function), [x], seed=1)
+    monkeypatch.setattr(lifting, "_WHOLE_BYTES", 20_000)
+    monkeypatch.setattr(lifting, "_MOST_SHARE", 0.0)
+    monkeypatch.setattr(lifting, "_free_bytes", lambda like: 1.0)
+    sliced = answer(Loaded(function), [x], seed=1)
+    assert all((each is not None) == liftable for each in sliced.exact)
+    for one, other in zip(whole.exact, sliced.exact, strict=True):
+        if liftable:
+            assert one is not None and other is not None and torch.allclose(one, other, rtol=1e-12, atol=1e-14)
+
+
+def test_probes_look_at_a_part_of_large_outputs(monkeypatch: Any) -> None:
+    monkeypatch.setattr("evalcore.gpu.probes._MOST_ELEMENTS", 100)
+    assert all(caught(lambda x: torch.softmax(x, 1)).values())
