@@ -61,8 +61,15 @@ def parse(path: str, text: str) -> Source | Refusal:
         return Refusal(code="unreadable", message=f"cannot be read as Python: {error}", remedy="Save it as UTF-8 text.")
 
 
-def no_reference(what: str, why: str = "") -> Refusal:
+def no_reference(what: str, why: str = "", *, cuda: bool = False) -> Refusal:
     """The refusal for a kernel that is bound to nothing, with the two ways to give it a reference."""
+    if cuda:
+        return Refusal(
+            code="no_reference",
+            message=f"{what} has no reference to be compared with",
+            remedy="Write `// odyssey: reference=torch.relu(x) inputs=x=torch.randn(1024) grid=(4,) block=(256,) "
+            "args=(x, out, 1024) outputs=out` above it, or give it a [[kernel]] table in odyssey.toml.",
+        )
     reason = f" ({why})" if why else ""
     return Refusal(
         code="no_reference",

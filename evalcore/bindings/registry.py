@@ -53,10 +53,16 @@ def _bind(path: str, text: str, read: Reader, kernel: str | None, cursor: int | 
         return found
     if refusals:
         return refusals[0]
-    if not names:
+    if not names and not (hosts is not None and "ModelNew" in hosts.classes):
         return Refusal(code="no_kernel", message="there is no kernel in this file", remedy="Open a file with a kernel.")
-    why = tutorial.why_not(source, hosts) if source is not None and hosts is not None else ""
-    return no_reference(wanted or ", ".join(names[:3]), why)
+    why = _why_not(source, hosts) if source is not None and hosts is not None else ""
+    return no_reference(wanted or ", ".join(names[:3]) or "ModelNew", why, cuda=path.endswith(CUDA_SUFFIXES))
+
+
+def _why_not(source: Source, hosts: HostMap) -> str:
+    if "ModelNew" in hosts.classes:
+        return "it has a ModelNew, but no file beside it has the class Model and get_inputs"
+    return tutorial.why_not(source, hosts)
 
 
 def _declared(path: str, text: str, read: Reader) -> tuple[list[Binding], list[Refusal]]:

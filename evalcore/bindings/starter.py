@@ -7,9 +7,10 @@ gets a body that the person has to write.
 from __future__ import annotations
 
 import ast
+import re
 
 from evalcore.bindings.binding import Source, dotted, loads, parse, stores
-from evalcore.bindings.calls import flat_module, host_map
+from evalcore.bindings.calls import flat_module, global_names, host_map
 from evalcore.bindings.sizes import unpacked_shapes
 
 _KNOWN: tuple[tuple[tuple[str, ...], int, str], ...] = (
@@ -38,6 +39,10 @@ _KNOWN: tuple[tuple[tuple[str, ...], int, str], ...] = (
 )
 """(words of a wrapper's name, number of tensors, torch's expression)."""
 _SIZES = (1024, 512, 2048, 768)
+_CUDA_PARAM = re.compile(
+    r"(?P<const>const\s+)?(?P<type>[\w:<> ]+?)\s*(?P<star>\*)?\s*(?:__restrict__\s+|const\s+)*(?P<name>\w+)$"
+)
+_CUDA_TYPES = {"__half": "float16", "half": "float16", "__nv_bfloat16": "bfloat16", "double": "float64"}
 _TENSOR_WORDS = {
     "shape",
     "stride",
@@ -67,10 +72,10 @@ def starter_reference(text: str, wrapper: str) -> str | None:
 
 
 def starter_for_kernel(text: str, kernel: str) -> str | None:
-    """The same for the wrapper that launches `kernel`; None where there is none."""
+    """The same for the wrapper that launches `kernel`, or a comment for a kernel of a .cu text; None where none fits."""
     source = parse("starter.py", text)
     if not isinstance(source, Source):
-        return None
+        return _cuda_comment(text, kernel) if kernel in global_names(text) else None
     hosts = host_map(source.tree)
     for name in hosts.functions:
         if kernel in hosts.mentions.get(name, ()):
@@ -78,6 +83,30 @@ def starter_for_kernel(text: str, kernel: str) -> str | None:
             if found is not None:
                 return found
     return None
+
+
+def _cuda_comment(text: str, kernel: str) -> str | None:
+    """A comment that binds a __global__ function: const pointers are inputs, other pointers outputs, numbers sizes."""
+    found = re.search(rf"\b{re.escape(kernel)}\s*\(([^)]*)\)", text)
+    words = [_CUDA_PARAM.match(part.strip()) for part in found.group(1).split(",")] if found else []
+    params = [match for match in words if match]
+    inputs = [match for match in params if match["star"] and match["const"]]
+    outputs = [match["name"] for match in params if match["star"] and not match["const"]]
+    if not inputs or not outputs or len(params) != len(words):
+        return None
+    names = [match["name"] for match in inputs]
+    made = []
+    for match in inputs:
+        dtype = _CUDA_TYPES.get(match["type"], "")
+        extra = f", dtype=torch.{dtype}" if dtype else ""
+        made.append(f'{match["name"]}=torch.randn(1000000, device="cuda"{extra})')
+    total = f"{names[0]}.numel()"
+    args = [match["name"] if match["star"] else (total if "float" not in match["type"] else "1.0") for match in params]
+    guess = _guess(kernel, names).split("  #")[0]
+    return (
+        f"\n// odyssey: kernel={kernel} reference={guess} inputs={', '.join(made)}\n"
+        f"// odyssey: grid=(({total} + 255) // 256,) block=(256,) args=({', '.join(args)}) outputs={', '.join(outputs)}\n"
+    )
 
 
 def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[list[str], list[tuple[str, str]]]:

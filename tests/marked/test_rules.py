@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from caret import check_findings, fixed, read_marks
+
+from server.analysis.check import analyse
+
+ROOT = Path(__file__).resolve().parents[2]
 
 HEAD = """
 import torch
@@ -445,14 +451,40 @@ def test_columns_count_code_points_after_emoji_and_cjk() -> None:
 
 def test_findings_with_crlf_and_bom() -> None:
     text = "\ufeff@triton.jit\r\ndef k(x):\r\n    i = tl.arange(0, 96)\r\n"
-    from server.analysis.check import analyse
-
     finding = analyse("k.py", text).findings[0]
     assert text.encode()[finding.span.start : finding.span.end] == b"tl.arange(0, 96)"
 
 
 def test_notebooks_and_unknown_files_have_no_findings() -> None:
-    from server.analysis.check import analyse
-
     for path in ("a.ipynb", "a.txt", "a.cu"):
         assert analyse(path, "@triton.jit\ndef k(x):\n    i = tl.arange(0, 96)\n").findings == ()
+
+
+# ------------------------------------------------------------------------------------------------ on whole files
+
+
+def test_our_examples_and_answers_have_no_warning() -> None:
+    for path in [*ROOT.glob("examples/*.*"), *ROOT.glob("tests/kernels/kernelbench_answers/*.py")]:
+        loud = [each for each in analyse(str(path), path.read_text("utf-8")).findings if each.severity.value != "hint"]
+        assert loud == [], path
+
+
+@pytest.mark.parametrize(
+    ("example", "old", "new"),
+    [
+        ("vector_add.py", "tl.store(out_ptr + offsets, x + y, mask=mask)", "tl.store(out_ptr + offsets, x + y)"),
+        ("softmax.py", "numerator / denominator, mask=mask)", "numerator / denominator)"),
+        ("layer_norm.py", "tl.load(w_ptr + columns, mask=mask)", "tl.load(w_ptr + columns)"),
+        ("matmul.py", "cols[None, :] * stride_cn, c, mask=c_mask)", "cols[None, :] * stride_cn, c)"),
+        ("flash_attention.py", "dims[None, :], out, mask=q_mask)", "dims[None, :], out)"),
+    ],
+)
+def test_a_mask_that_was_taken_away_is_missed(example: str, old: str, new: str) -> None:
+    text = ROOT.joinpath("examples", example).read_text("utf-8")
+    assert text.count(old) == 1
+    findings = analyse(example, text.replace(old, new)).findings
+    assert [each.code for each in findings] == ["unmasked-access"]
+    assert text.replace(old, new).encode()[: findings[0].span.start].decode().count("\n") == text.split(old)[0].count(
+        "\n"
+    )
+    assert fixed(text.replace(old, new), findings[0]) == text or "mask=" in fixed(text.replace(old, new), findings[0])

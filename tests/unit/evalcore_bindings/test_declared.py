@@ -236,6 +236,19 @@ def test_a_starter_guesses_by_name_and_says_where_it_cannot() -> None:
     assert starter_reference(text, "missing") is None and starter_reference("def f(:\n", "f") is None
 
 
+def test_a_starter_for_a_cuda_file_binds_itself() -> None:
+    text = "__global__ void relu_kernel(const float* __restrict__ x, float* out, int n) {}\n"
+    refusal = refused(text, "/w/k.cu")
+    assert refusal.code == "no_reference" and "// odyssey:" in refusal.remedy
+    added = starter_for_kernel(text, "relu_kernel")
+    assert added is not None
+    problem = first(text + added, "/w/k.cu").problem
+    assert problem.reference.call == "torch.relu(x)"
+    assert problem.candidate.launch is not None
+    assert problem.candidate.launch.args == ("x", "out", "x.numel()") and problem.candidate.launch.outputs == ("out",)
+    assert starter_for_kernel("__global__ void k(int n) {}", "k") is None
+
+
 def test_project_roots() -> None:
     def root(path: str, *known: str) -> str:
         return project_root(path, lambda wanted: "" if wanted in known else None)

@@ -124,6 +124,7 @@ def test_the_same_name_in_another_folder() -> None:
 def test_a_sibling_that_is_no_problem_does_not_bind() -> None:
     found = bind("/w/norm_new.py", ANSWER, read=lambda path: "Model = get_inputs = 1" if path == "/w/norm.py" else None)
     assert isinstance(found, Refusal) and found.code == "no_reference"
+    assert "no file beside it has the class Model" in found.message
 
 
 def test_kernels_in_a_cuda_string() -> None:
