@@ -16,8 +16,9 @@ from types import ModuleType
 from typing import Any
 
 from evalcore.facts import KernelFacts
-from evalcore.gpu import compile_faults, fake_cuda, importing, kernel_names, kernel_syntax, redirect
-from evalcore.gpu.kernel_syntax import KernelSyntax, Launch, Parameter
+from evalcore.gpu import compile_faults, fake_cuda, importing, kernel_launches, kernel_names, kernel_syntax, redirect
+from evalcore.gpu.kernel_launches import Launch
+from evalcore.gpu.kernel_syntax import KernelSyntax, Parameter
 from evalcore.gpu.nvrtc import arch_of
 from evalcore.jobs import Diagnostic
 from evalcore.slicing import bound_names, parse, slice_module
@@ -26,9 +27,14 @@ from evalcore.static.compile import Signature, front_end
 
 _POINTERS = ("*fp32", "*fp16", "*i32", "*fp32", "*i8", "*bf16", "*i64")
 _SIZES = ((64,), (32,), (128,), (16, 32, 64, 128), (16,), (1024,), (64,))
-_SHAPE_WORDS = re.compile(
-    r"shape|dimension|broadcast|incompatible|power of|elements|>=|must be|multiple|rank|size|number of", re.IGNORECASE
+_TELLING = re.compile(
+    r"invalid axis|axis must be|convert .* of type <class 'str'>|[Mm]ask (?:must|argument|cannot|should)|"
+    r"arange's (?:arguments|end|start)|Did you forget to add @triton.jit|cannot be called|"
+    r"return (?:inside|statement)|Unsupported (?:return|conditional)|is not callable"
 )
+"""Errors that no other type or size of an argument could take away, once the same guess fails alike everywhere."""
+_SHAPES = re.compile(r"shape|dimension|broadcast|power of|static_assert|elements|reduction", re.IGNORECASE)
+"""Errors that hang on sizes alone: to be trusted where the text fixes every size."""
 _NOT_DEFINED = re.compile(r"name '(\w+)' is not defined|(\w+) is not defined")
 _ALWAYS_WRONG = re.compile(r"module 'triton[\w.]*' has no attribute|Cannot access global variable")
 _CALL_SHAPE = re.compile(
@@ -83,7 +89,7 @@ def check_triton(
     functions = {name: function for name in found if (function := _jit_function(module, name)) is not None}
     syntax = {name: kernel_syntax.read(found[name]) for name in functions}
     parameters = {name: [one.name for one in each.parameters] for name, each in syntax.items()}
-    launches = kernel_syntax.launches(tree, parameters, vars(module))
+    launches = kernel_launches.launches(tree, parameters, vars(module))
     called = {name for each in syntax.values() for name in each.called if name != each.name}
     launched = {one.kernel for one in launches}
     arch = arch_of(target)
@@ -113,10 +119,10 @@ def _jit_definitions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
 
 
 def _is_jit(decorator: ast.expr) -> bool:
+    """True for triton.jit, however it is imported; gluon's kernels are another language."""
     if isinstance(decorator, ast.Call):
         decorator = decorator.func
-    name = decorator.attr if isinstance(decorator, ast.Attribute) else getattr(decorator, "id", "")
-    return name == "jit"
+    return ast.unparse(decorator) in {"jit", "triton.jit", "tl.jit", "triton.runtime.jit"}
 
 
 def _load(
@@ -223,8 +229,10 @@ def _trustworthy(failure: _Failure, syntax: KernelSyntax, fixed: Mapping[str, li
     open_ = [one for one in syntax.parameters if one.constexpr and one.name not in fixed]
     if any(one.role == "unknown" for one in syntax.parameters) or any(one.role in {"word", "dtype"} for one in open_):
         return False
-    sizes = [one for one in open_ if one.role == "size"]
-    return len(sizes) <= 1 or not _SHAPE_WORDS.search(failure.told.message)
+    message = failure.told.message
+    if "pointer" in message or "ptr" in message:
+        return False
+    return bool(_TELLING.search(message)) or (not open_ and bool(_SHAPES.search(message)))
 
 
 def _fixed(syntax: KernelSyntax, configs: list[dict[str, Any]], launches: list[Launch]) -> dict[str, list[Any]]:
@@ -260,6 +268,8 @@ def _guesses(syntax: KernelSyntax, fixed: Mapping[str, list[Any]]) -> Iterator[S
 
 
 def _type_guess(parameter: Parameter, pointer: str) -> str:
+    if parameter.role == "index":
+        return "*i64" if pointer == "*i64" else "*i32"
     return {"pointer": pointer, "float": "fp32", "unknown": pointer}.get(parameter.role, "i32")
 
 
