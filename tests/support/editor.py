@@ -33,6 +33,10 @@ class Editor:
         self.texts: dict[str, LineIndex] = {}
         self.versions: dict[str, int] = {}
         self.settings: dict[str, Any] = {}
+        self.asked: list[types.ShowMessageRequestParams] = []
+        self.answers: list[str] = []
+        """Titles that the next questions are answered with; without one the last choice is taken."""
+        self.applies = True
         self.capabilities: types.InitializeResult | None = None
         for method in CUSTOM:
             self._hear(method)
@@ -58,16 +62,22 @@ class Editor:
 
         @self.client.feature(types.WINDOW_SHOW_MESSAGE_REQUEST)
         def ask(params: types.ShowMessageRequestParams) -> types.MessageActionItem | None:
-            return params.actions[-1] if params.actions else None
+            self.asked.append(params)
+            actions = params.actions or []
+            if not self.answers:
+                return actions[-1] if actions else None
+            wanted = self.answers.pop(0)
+            return next((each for each in actions if each.title == wanted), None)
 
         @self.client.feature(types.WORKSPACE_APPLY_EDIT)
         def apply(params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
-            self.apply_edit(params.edit)
-            return types.ApplyWorkspaceEditResult(applied=True)
+            if self.applies:
+                self.apply_edit(params.edit)
+            return types.ApplyWorkspaceEditResult(applied=self.applies)
 
     async def start(
         self, settings: dict[str, Any] | None = None, *, trusted: bool = True, client: str = "visual-studio-code",
-        encodings: list[str] | None = None,
+        encodings: list[str] | None = None, proposals: bool = False,
     ) -> None:  # fmt: skip
         """Start the server and say hello."""
         await self.client.start_io(*SERVER, env=self.env, cwd=str(self.workspace))
@@ -83,7 +93,7 @@ class Editor:
                 capabilities=capabilities,
                 root_uri=self.workspace.as_uri(),
                 workspace_folders=[folder],
-                initialization_options={"trusted": trusted, "odyssey": settings or {}},
+                initialization_options={"trusted": trusted, "odyssey": settings or {}, "proposals": proposals},
             )
         )
 
