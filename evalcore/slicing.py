@@ -163,26 +163,19 @@ def _direct_dependencies(text: str, path: str, root: str) -> Iterator[str]:
 
 
 def _resolve(dotted: str, members: tuple[str, ...], bases: list[str]) -> Iterator[str]:
+    """Files that one import reads: the packages on the way, the module, and members that are modules themselves."""
     parts = dotted.split(".") if dotted else []
     for base in bases:
-        location = os.path.join(base, *parts) if parts else base
-        if os.path.isfile(location + ".py") and parts:
-            yield location + ".py"
+        location = os.path.join(base, *parts)
+        wanted = [os.path.join(base, *parts[:depth], "__init__.py") for depth in range(0 if not parts else 1, len(parts))]
+        wanted += [location + ".py"] if parts else []
+        wanted.append(os.path.join(location, "__init__.py"))
+        for member in members:
+            wanted += [os.path.join(location, member + ".py"), os.path.join(location, member, "__init__.py")]
+        hits = [path for path in wanted if os.path.isfile(path)]
+        if hits:
+            yield from hits
             return
-        if os.path.isdir(location):
-            hits = []
-            for depth in range(1, len(parts) + 1):
-                init = os.path.join(base, *parts[:depth], "__init__.py")
-                if os.path.isfile(init):
-                    hits.append(init)
-            for member in members:
-                inner = os.path.join(location, member)
-                for candidate in (inner + ".py", os.path.join(inner, "__init__.py")):
-                    if os.path.isfile(candidate):
-                        hits.append(candidate)
-            if hits:
-                yield from hits
-                return
 
 
 def package_root(folder: str) -> str:

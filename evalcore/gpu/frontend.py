@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -25,6 +26,8 @@ from evalcore.slicing import bound_names, parse, slice_module
 from evalcore.source_lines import Lines
 from evalcore.static.compile import Signature, front_end
 
+_KERNEL_S = 1.0
+"""Seconds that guessing at one kernel may take; past it nothing is said about it."""
 _POINTERS = ("*fp32", "*fp16", "*i32", "*fp32", "*i8", "*bf16", "*i64")
 _SIZES = ((64,), (32,), (128,), (16, 32, 64, 128), (16,), (1024,), (64,))
 _TELLING = re.compile(
@@ -180,7 +183,10 @@ def _check(subject: _Subject) -> _Failure | None:
     first: _Failure | None = None
     syntax = subject.syntax
     fixed = _fixed(syntax, subject.configs, subject.launches)
+    deadline = time.monotonic() + _KERNEL_S
     for signature in _guesses(syntax, fixed):
+        if time.monotonic() > deadline:
+            return None
         failure = _try(subject.function, signature, subject.arch)
         if failure is None:
             return None
