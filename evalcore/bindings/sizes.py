@@ -73,7 +73,7 @@ def name_sizes(statements: list[ast.stmt], hints: Mapping[str, list[str]], taken
     head = [ast.parse(f"{name} = {value}").body[0] for name, value in new.items() if name not in named]
     constants = {**dict(named.items()), **new}
     dims = _dims(slots)
-    ordered = _by_use(constants, dims)
+    ordered = _by_use(constants, dims, named)
     return Sizes([*head, *owned], ordered, dims, _batch_like(ordered, dims))
 
 
@@ -234,9 +234,11 @@ def _dims(slots: list[_Slot]) -> dict[str, list[str]]:
     return dims
 
 
-def _by_use(constants: dict[str, int], dims: dict[str, list[str]]) -> dict[str, int]:
+def _by_use(constants: dict[str, int], dims: dict[str, list[str]], named: Mapping[str, int]) -> dict[str, int]:
+    """Those that the person named in the person's order, then ours as the tensors use them."""
     order = list(dict.fromkeys(word for words in dims.values() for word in words if word in constants))
-    return {name: constants[name] for name in (*order, *(name for name in constants if name not in order))}
+    first = [name for name in constants if name in named]
+    return {name: constants[name] for name in dict.fromkeys([*first, *order, *constants])}
 
 
 def _batch_like(constants: Mapping[str, int], dims: Mapping[str, list[str]]) -> tuple[str, ...]:
