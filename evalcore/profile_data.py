@@ -10,7 +10,7 @@ from typing import Any
 
 from evalcore.facts import KernelFacts, RawProfile, Samples
 from evalcore.results import ProfileData
-from evalcore.roofline import Position, bottleneck, position, roof_words
+from evalcore.roofline import Position, bottleneck, position, roof_words, strongest
 from evalcore.run_facts import RunFacts
 from evalcore.stats import median, relative_error, summarise
 
@@ -41,7 +41,7 @@ def timed(facts: RunFacts, *, case: str = "") -> Timed:
     call = _median(_samples(facts, "candidate", "call", name))
     reference = _samples(facts, "reference", "device", name)
     same_timer = reference is not None and reference.timer == device.timer
-    place = position(runtime, dict(facts.work).get(name), facts.ceilings, call_us=call, lane=facts.precision)
+    place = position(runtime, dict(facts.work).get(name), facts.ceilings, call_us=call, lane=_lane(facts, name))
     return Timed(
         case=name,
         runtime_us=runtime,
@@ -52,6 +52,15 @@ def timed(facts: RunFacts, *, case: str = "") -> Timed:
         profile=_profile(facts, name, runtime, place),
         timing=_timing(facts, name, device, call),
     )
+
+
+def _lane(facts: RunFacts, case: str) -> str | None:
+    """'tf32' where float32 products may run in it by the text's own doing; None for the dtype's own rate."""
+    work = dict(facts.work).get(case)
+    if work is None or work.dtype != "float32":
+        return None
+    rules = {hit.rule for hit in facts.screen}
+    return facts.precision or ("tf32" if rules & {"tf32-dot", "sets-precision"} else None)
 
 
 def _samples(facts: RunFacts, subject: str, figure: str, case: str) -> Samples | None:
@@ -82,7 +91,17 @@ def _timing(facts: RunFacts, case: str, device: Samples, call: float | None) -> 
         "cpu_threads": device.cpu_threads,
         "discarded": len(device.discarded),
         "empty_kernel_us": device.empty_kernel_us,
+        "strongest": _strongest(facts, summary.median_us),
     }
+
+
+def _strongest(facts: RunFacts, runtime_us: float) -> dict[str, Any] | None:
+    """The fastest opponent that is as exact as it must be, and how many times its time is the candidate's."""
+    best = strongest(facts.opponents)
+    if best is None:
+        return None
+    theirs = float(str(best["runtime_us"]))
+    return {"name": best.get("name"), "runtime_us": theirs, "speedup": theirs / runtime_us}
 
 
 def _profile(facts: RunFacts, case: str, runtime_us: float, place: Position) -> ProfileData:
@@ -98,7 +117,7 @@ def _profile(facts: RunFacts, case: str, runtime_us: float, place: Position) -> 
     if place.bandwidth is not None and work is not None:
         raw["bandwidth_utilization"] = f"{work.origin} bytes over the measured copy rate"
     if place.compute is not None and work is not None:
-        raw["compute_utilization"] = f"{work.origin} FLOPs over the measured {facts.precision or work.dtype} rate"
+        raw["compute_utilization"] = f"{work.origin} FLOPs over the measured {_lane(facts, case) or work.dtype} rate"
     if work is not None:
         raw["flops"], raw["bytes_read"], raw["bytes_written"] = work.flops, work.bytes_read, work.bytes_written
     occupancy = _occupancy(facts, raw)

@@ -86,8 +86,8 @@ def reduction_length(
     return max(longest, gathered, multiplied, 1)
 
 
-ELEMENTWISE = 4
-"""Stands for the reduction length where nothing is summed: a few roundings in a row, as of exp and a division."""
+ELEMENTWISE = 16
+"""Stands for the reduction length where nothing is summed: roundings in a row, as of a fast exp and a division."""
 
 
 def deciding(problem_tolerance: Tolerance | None, format: str, dtype: str, own: Tolerance) -> Tolerance:

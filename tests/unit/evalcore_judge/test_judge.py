@@ -183,6 +183,23 @@ def test_times_make_speedup_floor_regime_and_profile() -> None:
     assert "counted" in profile.raw_metrics["roofline_position"]
 
 
+def test_the_strongest_admissible_opponent_is_named() -> None:
+    rows = (
+        {"name": "eager", "admissible": True, "runtime_us": 80.0},
+        {"name": "x", "admissible": False, "runtime_us": 9.0},
+    )
+    verdict = judge(facts(samples=TIMED, opponents=rows))
+    assert verdict.timing is not None
+    assert verdict.timing["strongest"] == {"name": "eager", "runtime_us": 80.0, "speedup": pytest.approx(80.0 / 34.2)}
+
+
+def test_a_tf32_product_is_held_against_the_tf32_roof() -> None:
+    heavy = replace(WORK, flops=17_000_000_000)
+    plain = judge(facts(samples=TIMED, ceilings=CEILINGS, work=((GIVEN.name, heavy),)))
+    tf32 = judge(facts(samples=TIMED, ceilings=CEILINGS, work=((GIVEN.name, heavy),), screen=(DOT,)))
+    assert plain.floor_us == pytest.approx(340.0) and tf32.floor_us == pytest.approx(47.22, rel=1e-3)
+
+
 def test_a_reference_timed_by_another_timer_gives_no_speedup() -> None:
     mixed = (samples("candidate", "device", 34.0), samples("reference", "device", 80.0, timer="events"))
     assert judge(facts(samples=mixed)).result.speedup is None
