@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from evalcore.gpu.timing import Clock
 
 Body = dict[str, Any]
+_KEEPS_ITS_WORK = ("torch.compile", "CUDAGraph", "cuda.graph", "make_graphed_callables")
 _SAME_OBJECTS = 3
 """Trials that get the very same tensor objects, refilled in place."""
 
@@ -272,8 +273,9 @@ class Case:
         return {**found, **facts}, exported
 
     def _poisoned(self) -> AbstractContextManager[None]:
-        """Uninitialised memory is NaN, but not for what torch.compile guards: it would compile everything again."""
-        return contextlib.nullcontext() if "torch.compile" in self.loaded.program.text else poisoned()
+        """Uninitialised memory is NaN, but not where that would stay: in what is compiled or captured for later."""
+        text = self.loaded.program.text
+        return contextlib.nullcontext() if any(word in text for word in _KEEPS_ITS_WORK) else poisoned()
 
     def publish(self, out: Any) -> tuple[Body, Exported]:
         """What the program returned, described and exported; it stays alive until the next one is."""
