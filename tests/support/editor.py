@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
 import sys
@@ -241,7 +242,7 @@ class Editor:
             context=types.CodeActionContext(diagnostics=[]),
         )
         found = await self.client.text_document_code_action_async(params) or ()
-        return [each for each in found if isinstance(each, types.CodeAction)]
+        return [_action(each) for each in found]
 
     async def command(self, name: str, argument: Any) -> Any:
         """Execute a command of the server."""
@@ -292,6 +293,14 @@ class Editor:
         logged = [message.message for message in self.client.log_messages[-5:]]
         found = {uri.rsplit("/", 1)[-1]: [d.message for d in items] for uri, items in self.client.diagnostics.items()}
         return f"status {status[0]}, log {logged}, diagnostics {found}"[:1500]
+
+
+def _action(given: types.CodeAction | types.Command) -> types.CodeAction:
+    """lsprotocol reads every action that has a command as a bare Command, with the real one printed into its name."""
+    if isinstance(given, types.CodeAction):
+        return given
+    inside = ast.literal_eval(given.command)
+    return types.CodeAction(title=given.title, command=types.Command(**inside))
 
 
 def _utf16(index: LineIndex, offset: int) -> types.Position:
