@@ -41,7 +41,8 @@ class Twin:
         return text.replace(self.old, self.new, 1)
 
 
-ENDLESS = "    stuck = n_elements * 0\n    while stuck < 1:\n        stuck = stuck * 1\n"
+ENDLESS = "    stuck = n_elements * 0\n    while stuck < 1:\n        stuck = stuck * 1\n        tl.atomic_add(out_ptr, 0.0)\n"
+"""The atomic keeps the compiler from removing a loop that never ends and does nothing."""
 
 TWINS = [
     # vector_add.py
@@ -106,7 +107,7 @@ TWINS = [
          new="tl.store(c_ptr + rows[:, None] * stride_cm + cols[None, :] * stride_cn, c)", status="error", reason="crash",
          at="tl.store(c_ptr", words="out of bounds", gpu_statuses=("error", "incorrect")),
     Twin(example="matmul.py", kind="endless-loop", old="    ks = tl.arange(0, BLOCK_K)\n",
-         new="    ks = tl.arange(0, BLOCK_K)\n" + ENDLESS.replace("n_elements", "M"), status="error", reason="timeout"),
+         new="    ks = tl.arange(0, BLOCK_K)\n" + ENDLESS.replace("n_elements", "M").replace("out_ptr", "c_ptr"), status="error", reason="timeout"),
     # flash_attention.py
     Twin(example="flash_attention.py", kind="wrong-tail", old="scores = tl.where(cols[None, :] < L, scores, -float(\"inf\"))\n", new="pass\n",
          status="incorrect"),
@@ -135,8 +136,8 @@ TWINS = [
     Twin(example="inline_gelu.py", kind="compile-error", old="tanhf(inner)", new="tanhff(inner)", status="compile_error", at="tanhff"),
     Twin(example="inline_gelu.py", kind="wrong-tail", old="if (i < n) {", new="if (i < n - 3) {", status="incorrect", needs_gpu=True),
     Twin(example="inline_gelu.py", kind="wrong-stride", old="float v = x[i];", new="float v = x[i / 2];", status="incorrect", needs_gpu=True),
-    Twin(example="inline_gelu.py", kind="wrong-dtype", old="torch::empty_like(x);", new="torch::empty_like(x, torch::kFloat64).to(torch::kFloat32).to(torch::kFloat16).to(torch::kFloat32);",
-         status="incorrect", needs_gpu=True),
+    Twin(example="inline_gelu.py", kind="wrong-dtype", old="torch::empty_like(x);", new="torch::empty_like(x).to(torch::kFloat16);",
+         status="incorrect", needs_gpu=True, gpu_statuses=("incorrect", "error")),
     Twin(example="inline_gelu.py", kind="out-of-bounds", old="out[i] = 0.5f", new="out[i + 8000000000ll] = 0.5f", status="error", reason="crash",
          needs_gpu=True, gpu_statuses=("error",)),
     Twin(example="inline_gelu.py", kind="endless-loop", old="float v = x[i];", new="float v = x[i]; while (n > 0) { v += 1.0f; out[0] = v; }",
