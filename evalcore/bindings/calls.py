@@ -79,6 +79,11 @@ class HostMap:
             pending.extend(self.mentions.get(name, ()))
         return found
 
+    def is_code(self, value: ast.expr) -> bool:
+        """Whether a value stands for a function, class or kernel of the file (`LayerNorm.apply`), not for data (`b.T`)."""
+        own = self.functions.keys() | self.classes.keys() | self.kernels.keys() | self.natives.keys()
+        return native_kernels(value, {}) is not None or bool(loads(value) & own)
+
     def in_order(self, names: set[str]) -> tuple[str, ...]:
         """Kernel names in file order."""
         return tuple(sorted(names, key=lambda name: (self.kernels[name].line, name)))

@@ -169,7 +169,7 @@ class _Collector:
         mentioned = self._hosts.mentions.get(name)
         if isinstance(value, ast.Lambda) or (name not in self._hosts.mentions and name not in self._hosts.natives):
             return False
-        return value is not None and mentioned == loads(value)
+        return value is not None and mentioned == loads(value) and self._hosts.is_code(value)
 
 
 def _fixed(node: ast.Assign) -> ast.stmt:

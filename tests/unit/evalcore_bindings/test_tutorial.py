@@ -434,3 +434,13 @@ def test_helper_that_compares_two_arguments() -> None:
     problem = first(text).problem
     assert (problem.candidate.call, problem.reference.call) == ("softmax(x)", "torch.softmax(x, 1)")
     assert problem.inputs.constants == (("n_rows", 64), ("n_cols", 32))
+
+
+def test_data_under_another_name_or_turned_is_not_taken_for_a_function() -> None:
+    text = HEAD + (
+        "x = torch.randn(64, 32)\nx = x.T\ny = x\nshown = y.shape\n"
+        "assert torch.allclose(softmax(y), torch.softmax(y, 1))\n"
+    )
+    problem = first(text).problem
+    assert problem.inputs.statements.splitlines()[-3:] == ["x = torch.randn(size, width)", "x = x.T", "y = x"]
+    assert problem.inputs.names == ("y",)
