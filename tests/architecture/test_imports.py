@@ -48,7 +48,7 @@ def modules() -> list[tuple[str, Path]]:
 
 def allowed_for(module: str) -> set[str]:
     """Third-party roots that `module` may import."""
-    best = max((p for p, _ in ALLOWED if module == p or module.startswith(p + ".") or module.startswith(p + "_")), key=len)
+    best = max((p for p, _ in ALLOWED if module == p or module.startswith((p + ".", p + "_"))), key=len)
     return dict(ALLOWED)[best]
 
 
