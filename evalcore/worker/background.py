@@ -93,6 +93,8 @@ class Background:
         if job.compare_with and done.result.correct and evaluation.on_card:
             text = job.compare_with
             self._urgent.appendleft(lambda: self._compare(evaluation, job, text))
+        else:
+            evaluation.release_second()
         learned = evaluation.got.learned
         signatures = self._stubs.new(learned.launchers) if learned is not None and done.result.correct else []
         if signatures:
@@ -195,5 +197,9 @@ class Background:
         self._lines.send("opponents", problem_sha=sha, opponents=rows)
 
     async def _compare(self, evaluation: Evaluation, job: EvalJob, text: str) -> None:
-        ab = await compared(evaluation, text)  # None is said too: whoever asked for the comparison waits for it
+        try:
+            ab = await compared(evaluation, text)
+        finally:
+            evaluation.release_second()
+        # None is said too: whoever asked for the comparison waits for it
         self._lines.send("amended", job_id=job.job_id, measurement=measurement(evaluation, ab=ab))

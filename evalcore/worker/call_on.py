@@ -6,11 +6,13 @@ what fails here decides.
 
 from __future__ import annotations
 
+import contextlib
+
 from evalcore.facts import Trial
 from evalcore.problem import Case
-from evalcore.worker.desks import ReferenceFailed
+from evalcore.worker.desks import ReferenceFailed, Untransferable
 from evalcore.worker.evaluation import Evaluation
-from evalcore.worker.exchange import CaseFailed
+from evalcore.worker.exchange import CaseFailed, Exchange
 from evalcore.worker.sizes import TooLarge, choose
 
 _CALLS = 10
@@ -39,22 +41,44 @@ async def call_on(evaluation: Evaluation) -> None:
                 return
 
 
+def _others(evaluation: Evaluation) -> list[Case]:
+    """The other sizes that the problem lists, smallest first: formats list the largest first."""
+    tried = {case.name for case in evaluation.got.cases}
+    return [case for case in evaluation.problem.cases if case.name not in tried and case.origin == "given"][::-1]
+
+
 async def listed_sizes(evaluation: Evaluation) -> None:
     """One trial at each of the other sizes that the problem lists, as far as they fit here and the mode allows."""
-    others = [case for case in evaluation.problem.cases if case.name != evaluation.line.name and case.origin == "given"]
-    sized = [(await evaluation.desk.size(case), case) for case in others]
-    sized.sort(key=lambda each: each[0][0] if each[0][0] is not None else 1 << 62)
+    if evaluation.second is not None and not evaluation.thorough:
+        return
     begun = evaluation.station.loop.time()
-    for index, (_size, case) in enumerate(sized[: _LISTED[evaluation.job.mode.value]]):
+    for index, case in enumerate(_others(evaluation)[: _LISTED[evaluation.job.mode.value]]):
         spent = evaluation.station.loop.time() - begun
         if index and spent > _SECONDS[evaluation.job.mode.value]:
             return
         with evaluation.stages.timed("listed"):
-            if not await _listed(evaluation, case):
+            if not await _listed(evaluation, evaluation.exchange, case):
                 return
 
 
-async def _listed(evaluation: Evaluation, case: Case) -> bool:
+async def alongside(evaluation: Evaluation) -> None:
+    """On a card: one other listed size in a second case, while the first one compiles. Only where a case is ready.
+
+    The second case stays, for a comparison with the text before: it is the same text's, and it has a context open.
+    """
+    others = _others(evaluation)
+    if not others and evaluation.job.compare_with is None:
+        return
+    spare = evaluation.tools.spares.take_ready(evaluation.device, evaluation.problem)
+    if spare is None:
+        return
+    evaluation.second = Exchange(evaluation.desk, spare, evaluation.job.limits)
+    if others:
+        with evaluation.stages.timed("listed"), contextlib.suppress(CaseFailed, ReferenceFailed, Untransferable):
+            await _listed(evaluation, evaluation.second, others[0])
+
+
+async def _listed(evaluation: Evaluation, exchange: Exchange, case: Case) -> bool:
     """One listed size; False when the case's process can go no further."""
     try:
         choice = await choose(evaluation.desk, case, free_bytes=evaluation.free_bytes())
@@ -65,8 +89,6 @@ async def _listed(evaluation: Evaluation, case: Case) -> bool:
         stocked = await evaluation.desk.stock(case, seed)
     except (ReferenceFailed, TooLarge):
         return evaluation.desk.alive
-    evaluation.cases_used.append(case.name)
-    exchange = evaluation.exchange
     try:
         own = await exchange.load(evaluation.problem, case, opened)
         await exchange.make("inputs", stocked.specs)

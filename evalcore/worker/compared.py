@@ -24,10 +24,12 @@ async def compared(evaluation: Evaluation, text: str) -> dict[str, Any] | None:
     problem, case = evaluation.problem, evaluation.line
     try:
         opened = await desk.open(case)
-        spare = await tools.spares.take(desk.device, problem)
+        if evaluation.second is None or not evaluation.second.spare.child.alive:
+            spare = await tools.spares.take(desk.device, problem)
+            evaluation.second = Exchange(desk, spare, evaluation.job.limits)
     except (CannotWarm, ReferenceFailed):
         return None
-    exchange = Exchange(desk, spare, evaluation.job.limits)
+    exchange = evaluation.second
     try:
         before = {"text": text, "as": "previous"}
         for how in (before, {}):
@@ -50,8 +52,6 @@ async def compared(evaluation: Evaluation, text: str) -> dict[str, Any] | None:
         return _verdict(body, sha256_text(text), case.name)
     except (CaseFailed, ReferenceFailed, Untransferable, relay.Breach):
         return None
-    finally:
-        exchange.leave()
 
 
 def _verdict(body: dict[str, Any], sha: str, case: str) -> dict[str, Any] | None:

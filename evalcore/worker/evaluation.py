@@ -65,6 +65,10 @@ Beyond = Callable[["Evaluation"], Awaitable[None]]
 """What is done while the case still lives and its trials were right: timing, neighbours, probes."""
 
 
+async def _plainly(work: Awaitable[None]) -> None:
+    await work
+
+
 class _Again(Exception):
     """Go on with a fresh case at another size."""
 
@@ -102,6 +106,11 @@ class Evaluation:
         self.seeds_used: list[int] = []
         self.cases_used: list[str] = []
         """Sizes beside the given ones; the referee forgets them afterwards."""
+        self.alongside: Beyond | None = None
+        """Begun with the first attempt on a card, in a second case; `joined` waits for it."""
+        self.second: Exchange | None = None
+        """That second case; whoever uses it last releases it."""
+        self._beside: asyncio.Task[None] | None = None
         self._desk: Desk | None = None
         self._exchange: Exchange | None = None
         self._watch: Watch | None = None
@@ -152,6 +161,7 @@ class Evaluation:
             self.got.crash = Crash(kind="cannot_interpret", message=str(reason))
         finally:
             desk.in_use -= 1
+            await self._stop_beside()
             self._leave()
 
     async def _gather(self, beyond: Beyond) -> None:
@@ -202,6 +212,8 @@ class Evaluation:
         case = choice.case
         self.line = case
         self.got.cases = [case]
+        if self.alongside is not None and self.on_card and self._beside is None:
+            self._beside = self.station.loop.create_task(_plainly(self.alongside(self)))
         try:
             await self._ready(case)
             await self._trials(case, choice)
@@ -282,6 +294,23 @@ class Evaluation:
         self.got.learned = await self.exchange.learn()
         self.got.canaries = tuple(self.exchange.canaries)
         self.tools.remembered.keep_winners(self.sha, self.got.learned.winners)
+
+    async def joined(self) -> None:
+        """Wait for what runs alongside: nothing else may run while time is taken."""
+        if self._beside is not None:
+            with self.stages.timed("beside"):
+                await self._beside
+
+    async def _stop_beside(self) -> None:
+        if self._beside is not None and not self._beside.done():
+            self._beside.cancel()
+            await asyncio.wait([self._beside])
+
+    def release_second(self) -> None:
+        """End the second case, if there is one."""
+        if self.second is not None:
+            exchange, self.second = self.second, None
+            exchange.leave()
 
     def facts(self) -> RunFacts:
         """What the judge gets."""

@@ -25,6 +25,7 @@ from evalcore.problem import Problem
 from evalcore.worker import mains
 from evalcore.worker.background import Background
 from evalcore.worker.beyond import beyond
+from evalcore.worker.call_on import alongside
 from evalcore.worker.checks import Checks
 from evalcore.worker.children import Family
 from evalcore.worker.desks import Desks
@@ -193,11 +194,16 @@ class Worker:
         evaluation.stage = lambda stage, done, total: self.lines.send(
             "stage", job_id=job.job_id, stage=stage, done=done, total=total
         )
-        await evaluation.run(beyond)
-        evaluation.stage("judge", 0, 1)
-        done = measurement(evaluation)
-        self.lines.send("done", job_id=job.job_id, measurement=done)
-        self.background.after(evaluation, done)
+        evaluation.alongside = alongside
+        try:
+            await evaluation.run(beyond)
+            evaluation.stage("judge", 0, 1)
+            done = measurement(evaluation)
+            self.lines.send("done", job_id=job.job_id, measurement=done)
+            self.background.after(evaluation, done)
+        except BaseException:
+            evaluation.release_second()
+            raise
 
 
 _CANCELLED = Refusal(code="cancelled", message="cancelled", remedy="evaluate again")

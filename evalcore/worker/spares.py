@@ -89,6 +89,15 @@ class Spares:
             self.drop()
         self._resting = False
 
+    def take_ready(self, device: str, problem: Problem) -> Spare | None:
+        """A warm case for one job if one is there this moment, else None."""
+        while self._ready:
+            spare = self._ready.pop(0)
+            if spare.fits(device, problem):
+                return spare
+            self._station.bury(spare.child, spare.folder)
+        return None
+
     async def take(self, device: str, problem: Problem) -> Spare:
         """A warm case for one job: a spare if one fits, else made now. Raises CannotWarm."""
         roots = roots_of(problem)
@@ -97,12 +106,7 @@ class Spares:
         self._resting = False
         if self._warming is not None and not self._ready:
             await asyncio.wait([self._warming])
-        while self._ready:
-            spare = self._ready.pop(0)
-            if spare.fits(device, problem):
-                return spare
-            self._station.bury(spare.child, spare.folder)
-        return await self._make(device, roots)
+        return self.take_ready(device, problem) or await self._make(device, roots)
 
     def wanting(self) -> bool:
         """Whether one more spare should be made now; only to be asked while nothing is going on."""

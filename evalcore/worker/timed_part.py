@@ -35,6 +35,7 @@ async def time_line(evaluation: Evaluation) -> None:
     """Time the candidate and, where it is not known yet, the reference. Facts go into the evaluation."""
     specs = evaluation.specs
     slots = await _make_ring(evaluation, specs)
+    await evaluation.joined()
     evaluation.stage("timing", 0, 1)
     async with evaluation.station.alone(evaluation.device, evaluation.stages):
         with evaluation.stages.timed("timing"):
