@@ -93,8 +93,11 @@ class Flow:
                 self._outputs[index] = self._written(statement, index)
             if launches or any(self._from_candidate(name, index) for name in loads(statement) | self._changes[index]):
                 self._tainted.add(index)
-            for name in self._binds[index] | self._outputs.get(index, self._changes[index]):
+            for name in self._binds[index]:
                 self._places.setdefault(name, []).append(index)
+            for name in self._outputs.get(index, self._changes[index]) - self._binds[index]:
+                if name in self._places:  # `torch.backends... = True` makes no new torch
+                    self._places[name].append(index)
 
     def _from_candidate(self, name: str, before: int) -> bool:
         return self.version(name, before) in self._tainted

@@ -444,3 +444,14 @@ def test_data_under_another_name_or_turned_is_not_taken_for_a_function() -> None
     problem = first(text).problem
     assert problem.inputs.statements.splitlines()[-3:] == ["x = torch.randn(size, width)", "x = x.T", "y = x"]
     assert problem.inputs.names == ("y",)
+
+
+def test_settings_of_imported_modules_are_no_part_of_the_recipe() -> None:
+    text = HEAD + (
+        "torch.backends.cuda.matmul.allow_tf32 = True\nos.environ['A'] = '1'\ndtype = torch.float16\n"
+        "x = torch.randn(64, 32, dtype=dtype)\nassert torch.allclose(softmax(x), torch.softmax(x, 1).to(dtype))\n"
+    )
+    problem = first(text).problem
+    assert problem.inputs.names == ("x",)
+    assert "backends" not in problem.inputs.statements
+    assert problem.reference.call == "torch.softmax(x, 1).to(torch.float16)"
