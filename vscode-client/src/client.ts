@@ -18,7 +18,7 @@ export interface Listeners {
   lost(why: string): void;
 }
 
-export interface ClientFacts { interpreter: string | null; modelKey: string | undefined; listeners: Listeners }
+export interface ClientFacts { interpreter: string | null; listeners: Listeners }
 
 /** So many ends within three minutes, and the server is not started again by itself. */
 const MOST_RESTARTS = 4;
@@ -34,8 +34,6 @@ export class Client extends LanguageClient {
 }
 
 export function createClient(launch: Launch, log: vscode.LogOutputChannel, facts: ClientFacts): Client {
-  const environment: NodeJS.ProcessEnv = { ...process.env };
-  if (facts.modelKey) { environment['ODYSSEY_MODEL_KEY'] = facts.modelKey; }
   const options: LanguageClientOptions = {
     documentSelector: [
       { scheme: 'file', language: 'python' },
@@ -46,6 +44,7 @@ export function createClient(launch: Launch, log: vscode.LogOutputChannel, facts
       trusted: vscode.workspace.isTrusted,
       odyssey: vscode.workspace.getConfiguration('odyssey'),
       editorPython: facts.interpreter,
+      proposals: true, // shown as a diff of our own
     }),
     markdown: { isTrusted: false, supportHtml: false },
     synchronize: { configurationSection: 'odyssey' },
@@ -61,7 +60,7 @@ export function createClient(launch: Launch, log: vscode.LogOutputChannel, facts
       },
     },
   };
-  const client = new Client('odyssey', 'Odyssey', { command: launch.command, args: launch.args, options: { env: environment } }, options);
+  const client = new Client('odyssey', 'Odyssey', { command: launch.command, args: launch.args }, options);
   const { listeners } = facts;
   client.onNotification(METHODS.status, (status: Status) => listeners.status(status));
   client.onNotification(METHODS.ledgerAppended, (appended: LedgerAppended) => listeners.ledger(appended.seq));

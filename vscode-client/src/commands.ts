@@ -86,11 +86,8 @@ async function onKernel(argument: unknown, send: (target: Target) => Promise<unk
   return send(target);
 }
 
-/** Asks for the newest measurement, so that a proposal always says from which text it starts. */
-async function propose({ connection, searches }: Parts, target: Target & { base_sha?: string }): Promise<void> {
-  const base_sha = target.base_sha ?? (await freshMeasurement(connection, target))?.sha;
-  const { uri, kernel } = target;
-  searches.follow(kernel, await connection.execute('odyssey.propose', { uri, kernel, ...(base_sha ? { base_sha } : {}) }));
+async function propose({ connection, searches }: Parts, { uri, kernel }: Target): Promise<void> {
+  searches.follow(kernel, await connection.execute('odyssey.propose', { uri, kernel }));
 }
 
 async function pinBaseline(connection: Connection, argument: unknown): Promise<void> {
@@ -109,5 +106,5 @@ async function setModelKey(context: vscode.ExtensionContext, connection: Connect
   });
   if (key === undefined) { return; }
   if (key) { await context.secrets.store('odyssey.modelKey', key); } else { await context.secrets.delete('odyssey.modelKey'); }
-  await connection.restart();
+  await connection.keyChanged();
 }

@@ -75,14 +75,13 @@ export class Connection implements vscode.Disposable {
       const { createClient } = await import('./client');
       this.client = createClient(launch, this.log, {
         interpreter: await activeInterpreter(),
-        modelKey: await this.context.secrets.get('odyssey.modelKey'),
         listeners: {
           status: (status) => this.statusEvents.fire(status),
           ledger: (seq) => this.ledgerEvents.fire(seq),
           proposal: (proposal) => this.proposalEvents.fire(proposal),
           marks: (marks) => this.marksEvents.fire(marks),
           workDone: (event) => this.workDoneEvents.fire(event),
-          running: (running) => this.setLink(running ? 'running' : 'starting'),
+          running: (running) => { this.setLink(running ? 'running' : 'starting'); if (running) { void this.keyChanged(); } },
           lost: (why) => this.fail(why, 'The log holds what it wrote last.'),
         },
       });
@@ -137,6 +136,11 @@ export class Connection implements vscode.Disposable {
 
   async interpreterChanged(): Promise<void> {
     await this.tell(METHODS.editorPython, { path: await activeInterpreter() });
+  }
+
+  /** Give the model's key to the server, which keeps it in memory only. */
+  async keyChanged(): Promise<void> {
+    await this.tell(METHODS.key, { key: await this.context.secrets.get('odyssey.modelKey') ?? null });
   }
 
   private async tell(method: string, params: object): Promise<void> {

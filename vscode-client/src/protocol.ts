@@ -8,6 +8,7 @@ export const METHODS = {
   marks: 'odyssey/marks',
   trust: 'odyssey/trust',
   editorPython: 'odyssey/editorPython',
+  key: 'odyssey/key',
   ledgerRows: 'odyssey/ledgerRows',
   candidate: 'odyssey/candidate',
   map: 'odyssey/map',
@@ -53,6 +54,9 @@ export interface Trust { trusted: boolean }
 
 /** The interpreter that is chosen in the editor. */
 export interface EditorPython { path: string | null }
+
+/** The model's key out of the editor's secret storage; without one it is forgotten. */
+export interface Key { key: string | null }
 
 /** Which measurements: all of them, one file's, or one kernel's. */
 export interface Scope { uri?: string; kernel?: string }

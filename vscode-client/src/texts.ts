@@ -7,6 +7,8 @@ export const SCHEME = 'odyssey';
 /** The texts of open read-only documents, by their address. Forgotten when the document is closed. */
 export class Texts implements vscode.TextDocumentContentProvider, vscode.Disposable {
   private readonly texts = new Map<string, string>();
+  private readonly changes = new vscode.EventEmitter<vscode.Uri>();
+  readonly onDidChange = this.changes.event;
   private readonly registration: vscode.Disposable;
 
   constructor() {
@@ -25,11 +27,14 @@ export class Texts implements vscode.TextDocumentContentProvider, vscode.Disposa
     const parsed = path.posix.parse(file.replaceAll('\\', '/'));
     const name = `${parsed.name} (${note.replaceAll('/', '-')})${parsed.ext}`;
     const uri = vscode.Uri.from({ scheme: SCHEME, path: path.posix.join('/', parsed.dir, name) });
+    const before = this.texts.get(uri.toString());
     this.texts.set(uri.toString(), text);
+    // An editor keeps a document for a while after its tab was closed: it must not show the text of the last time.
+    if (before !== text) { this.changes.fire(uri); }
     return uri;
   }
 
-  dispose(): void { this.registration.dispose(); }
+  dispose(): void { this.registration.dispose(); this.changes.dispose(); }
 }
 
 export async function showText(uri: vscode.Uri, preview = true): Promise<void> {

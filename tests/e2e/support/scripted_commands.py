@@ -157,4 +157,4 @@ async def restart_workers(argument: Any) -> None:
 @server.command("odyssey.doctor")
 async def doctor(argument: Any) -> dict[str, Any]:
     """A report."""
-    return {"text": "Odyssey doctor (scripted)\n\nGPU: none\n"}
+    return {"text": f"Odyssey doctor (scripted)\n\nGPU: none\neditor python: {State.editor_python}\n"}

@@ -16,10 +16,9 @@ from scripted_state import State, document, judge, kernels, plain, publish, serv
 @server.feature(t.INITIALIZE)
 def initialize(params: t.InitializeParams) -> None:
     """Read whether the folder is trusted."""
-    options = params.initialization_options
-    State.trusted = (
-        bool((options or {}).get("trusted", True)) if isinstance(options, dict) else getattr(options, "trusted", True)
-    )
+    options = plain(params.initialization_options) if params.initialization_options is not None else {}
+    State.trusted = bool(options.get("trusted", True))
+    State.editor_python = options.get("editorPython") or ""
 
 
 @server.feature(t.INITIALIZED)
@@ -33,6 +32,22 @@ def trust(params: Any) -> None:
     """The folder is trusted now."""
     State.trusted = bool(params.trusted)
     status()
+
+
+@server.feature("odyssey/editorPython")
+def editor_python(params: Any) -> None:
+    """Another interpreter was chosen."""
+    State.editor_python = params.path or ""
+
+
+@server.feature("odyssey/key")
+def key(_: Any) -> None:
+    """The script asks no model."""
+
+
+@server.feature(t.WORKSPACE_DID_CHANGE_CONFIGURATION)
+def did_change_configuration(_: Any) -> None:
+    """The script has no settings."""
 
 
 @server.feature(t.TEXT_DOCUMENT_DID_OPEN)

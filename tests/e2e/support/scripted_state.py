@@ -28,6 +28,7 @@ class State:
     """What the scripted server knows; one instance for the process."""
 
     trusted = True
+    editor_python = ""
     worlds: dict[str, World] = {}
     shown: dict[str, tuple[str, dict[str, Any]]] = {}
     proposals: dict[str, dict[str, Any]] = {}

@@ -9,7 +9,11 @@ export type Block =
   | { kind: 'code'; text: string }
   | { kind: 'table'; head: Inline[][]; rows: Inline[][][] };
 
-const INLINE = /(`+)([^`]+)\1|\*\*([^*]+)\*\*|__([^_]+)__|(?<![\w*])\*([^*\s][^*]*)\*(?!\w)|(?<!\w)_([^_\s][^_]*)_(?!\w)|!?\[([^\]]*)\]\([^)]*\)/g;
+/** Every run is bounded, so that a hostile line costs linear time. */
+const INLINE = new RegExp([
+  '(`{1,4})([^`]{1,400})\\1', '\\*\\*([^*]{1,400})\\*\\*', '__([^_]{1,400})__', '(?<![\\w*])\\*([^*\\s][^*]{0,400})\\*(?!\\w)',
+  '(?<!\\w)_([^_\\s][^_]{0,400})_(?!\\w)', '!?\\[([^\\]]{0,200})\\]\\([^)]{0,2000}\\)',
+].join('|'), 'g');
 
 function unescape(text: string): string {
   return text.replace(/\\([\\`*_{}[\]()#+\-.!|<>~$])/g, '$1');
