@@ -30,7 +30,7 @@ async def code_actions(ls: OdysseyServer, params: types.CodeActionParams) -> lis
     only = params.context.only
     actions: list[types.CodeAction] = []
     if _wanted(types.CodeActionKind.QuickFix, only):
-        for finding in snapshot.findings:
+        for finding in ls.session.state.findings(path):
             if finding.span.start <= end and start <= finding.span.end:
                 fixes = finding.fixes or await _starter(ls, snapshot, finding)
                 actions += [_fix(ls, snapshot, finding, fix) for fix in fixes]

@@ -7,7 +7,7 @@ typed meanwhile must not wait for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -223,6 +223,12 @@ class Analyst:
         async with self._bind_turn:
             request = self._host.new_id()
             frame = await self._bind.ask(request, "starter", request=request, text=text, kernel=kernel)
+        return frame.get("text")
+
+    async def lean(self, path: str, kernels: Sequence[str]) -> str | None:
+        """The text that was analysed last, without what these kernels do not need. Raises ReaderLost."""
+        request = self._host.new_id()
+        frame = await self._text.ask(request, "lean", request=request, path=path, kernels=list(kernels))
         return frame.get("text")
 
     async def close(self) -> None:

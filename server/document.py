@@ -80,6 +80,7 @@ class Document:
     edited_spans: list[Span] = field(default_factory=list)
     """Where the text was edited since its last verdict; at most MOST_SPANS, later ones widen the last."""
     _sha: str = field(default="")
+    _by_kernel: tuple[tuple[Bound, ...], dict[str, Bound]] | None = None
 
     @property
     def sha(self) -> str:
@@ -123,10 +124,14 @@ class Document:
 
     def bound_of(self, kernel: str) -> Bound | None:
         """How a kernel is judged: the binding that it leads, else one that exercises it."""
-        for bound in self.bounds:
-            if bound.anchor == kernel:
-                return bound
-        return next((bound for bound in self.bounds if kernel in bound.kernels), None)
+        if self._by_kernel is None or self._by_kernel[0] is not self.bounds:
+            known: dict[str, Bound] = {}
+            for bound in self.bounds:
+                for name in bound.kernels:
+                    known.setdefault(name, bound)
+            known.update({bound.anchor: bound for bound in reversed(self.bounds)})
+            self._by_kernel = (self.bounds, known)
+        return self._by_kernel[1].get(kernel)
 
     def all_sites(self) -> tuple[Site, ...]:
         """The kernels, and the entries of problems that have no kernel in this text, in text order."""

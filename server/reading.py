@@ -22,6 +22,7 @@ from server.analysis.check import Analysis, analyse_parsed
 from server.analysis.finding import Finding
 from server.analysis.outline import Parsed
 from server.analysis.sites import KernelSite
+from server.lean import lean_text
 from server.project import read_text
 from server.sites import Bound, Site, packed
 
@@ -67,6 +68,19 @@ class Reader:
     def analyse(self, path: str) -> Found:
         """Kernels and findings of a kept text."""
         return _found(analyse_parsed(self._parsed[path]))
+
+    def lean(self, path: str, kernels: Sequence[str]) -> str | None:
+        """A kept text without what these kernels do not need, line for line; None where it is not kept."""
+        parsed = self._parsed.get(path)
+        if parsed is None:
+            return None
+        starts = [start for start, _ in parsed.python_pieces()]
+        if not starts:
+            return parsed.data.decode("utf-8", "replace")
+        data = parsed.data
+        ends = [*starts[1:], len(data)]
+        pieces = [data[: starts[0]], *(data[start:end] for start, end in zip(starts, ends, strict=True))]
+        return lean_text(pieces, kernels).decode("utf-8", "replace")
 
     def bind(self, path: str, text: str, *, root: str, overlays: Mapping[str, str]) -> tuple[Bound, ...]:
         """How each kernel of a text is judged, in text order; one bound for each kernel that nothing binds."""

@@ -49,7 +49,7 @@ class Session:
         self.analyst = Analyst(host)
         self.pool = GpuPool(host, lambda: self.apply(events.WorkersChanged()))
         self.keystrokes = Keystrokes(self.analyst, self.state)
-        self.front_end = FrontEnd(self.pool, self.state)
+        self.front_end = FrontEnd(self.analyst, self.pool, self.state)
         self.judging = Judging(host, self.pool, self.state, self._bounds_for)
         self.proposing = Proposing(host, self.pool, self.state, self._bounds_for)
         self._listeners: list[Callable[[Signal], None]] = []

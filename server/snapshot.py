@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from server.analysis.finding import Finding
 from server.lines import LineIndex
 from server.sites import Bound, Site
 from server.verdicts import Verdict
@@ -38,7 +37,6 @@ class Snapshot:
     generation: int
     index: LineIndex
     kernels: tuple[KernelView, ...]
-    findings: tuple[Finding, ...]
     analysed: bool
     """False until the first analysis of this document has come back."""
 

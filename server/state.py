@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalcore.fingerprint import sha256_text
-from server.analysis.finding import Span
+from server.analysis.finding import Finding, Span
 from server.board import Board
 from server.choices import Choices
 from server.config import Settings
@@ -119,9 +119,13 @@ class State:
             generation=document.generation,
             index=document.index,
             kernels=tuple(self._view(document, site) for site in document.all_sites()),
-            findings=self.board.findings(path, document.sha, document.index),
             analysed=document.analysed_generation >= 0,
         )
+
+    def findings(self, path: str) -> tuple[Finding, ...]:
+        """Everything that is to be shown on an open document now."""
+        document = self.documents.get(path)
+        return self.board.findings(path, document.sha, document.index) if document is not None else ()
 
     def _view(self, document: Document, site: Site) -> KernelView:
         bound = document.bound_of(site.name)

@@ -3,9 +3,11 @@
 Parsing holds Python's lock (200 ms were seen for one large file), so it happens here and not in the server's process.
 
 server -> child:  analyse {path, language, generation, text | null, edits}, close {path},
-                  bind {request, path, text, root, overlays}, starter {request, text, kernel}
+                  bind {request, path, text, root, overlays}, starter {request, text, kernel},
+                  lean {request, path, kernels}
 child -> server:  analysed {path, generation, sites, findings, parses}, resend {path, generation},
-                  bound {request, bounds, texts}, started {request, text | null}, failed {of}
+                  bound {request, bounds, texts}, started {request, text | null},
+                  leaned {request, text | null}, failed {of}
 """
 
 from __future__ import annotations
@@ -50,6 +52,8 @@ def _answer(reader: Reader, frame: dict[str, Any]) -> dict[str, Any] | None:
     if name == "bind":
         bounds = reader.bind(frame["path"], frame["text"], root=frame["root"], overlays=dict(frame["overlays"]))
         return {"frame": "bound", **pack_bounds(bounds, frame["text"]), **_identity(frame)}
+    if name == "lean":
+        return {"frame": "leaned", "text": reader.lean(frame["path"], frame["kernels"]), **_identity(frame)}
     if name == "starter":
         return {"frame": "started", "text": reader.starter(frame["text"], frame["kernel"]), **_identity(frame)}
     if name == "close":
