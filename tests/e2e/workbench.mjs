@@ -24,7 +24,7 @@ const freePort = () => new Promise((ok) => {
 });
 
 /** `trust: false` starts without workspace trust, so that no folder asks. `env` is laid over the environment, `onPath` goes in front of the PATH. */
-export async function startServer({ root, vsix, settings = {}, smokeDriver = false, trust = false, env = {}, onPath = '' }) {
+export async function startServer({ root, vsix, settings = {}, smokeDriver = false, trust = false, env = {}, onPath = '', port: wanted = 0 }) {
   const dirs = { user: path.join(root, 'user-data'), ext: path.join(root, 'extensions'), home: path.join(root, 'home') };
   for (const dir of [path.join(dirs.user, 'User'), dirs.ext, dirs.home]) { fs.mkdirSync(dir, { recursive: true }); }
   fs.writeFileSync(path.join(dirs.user, 'User', 'settings.json'), JSON.stringify({ 'security.workspace.trust.enabled': trust, ...SETTINGS, ...settings }, null, 2));
@@ -40,7 +40,7 @@ export async function startServer({ root, vsix, settings = {}, smokeDriver = fal
     const install = spawnSync(NODE24, [...common, '--install-extension', vsix, '--force'], { env: environment, encoding: 'utf8' });
     if (install.status !== 0) { throw new Error(`install-extension failed: ${install.stdout}${install.stderr}`); }
   }
-  const port = await freePort();
+  const port = wanted || await freePort();
   const log = path.join(root, 'code-server.log');
   const process_ = spawn(NODE24, [...common, '--bind-addr', `127.0.0.1:${port}`, '--auth', 'none', '--disable-getting-started-override', '--ignore-last-opened',
     ...(trust ? [] : ['--disable-workspace-trust']), ...(smokeDriver ? ['--vscode-option', 'enable-smoke-test-driver'] : [])],

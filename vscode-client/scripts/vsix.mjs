@@ -10,7 +10,8 @@ const MOST_BYTES = 5_000_000;
 const manifest = JSON.parse(readFileSync(join(client, 'package.json'), 'utf8'));
 const python = [process.env.ODYSSEY_PYTHON, join(repository, '.venv/bin/python')].find((one) => one && existsSync(one)) ?? 'python3';
 
-const run = (program, args, cwd = client) => execFileSync(program, args, { cwd, stdio: ['ignore', 'ignore', 'inherit'] });
+/** Quiet when it goes well; what it wrote comes with the error when it does not. */
+const run = (program, args, cwd = client) => execFileSync(program, args, { cwd, stdio: ['ignore', 'ignore', 'pipe'] });
 const has = (module) => spawnSync(python, ['-c', `import ${module}`], { stdio: 'ignore' }).status === 0;
 
 function buildWheel(folder) {
