@@ -176,8 +176,16 @@ def ptx_place(ptx: str, line: int) -> Place | None:
         if match := _LOC.match(text):
             path = files.get(int(match[1]), "")
             if project is None or project.owns(path):
-                return Place(path=path, line=max(int(match[2]), 1), column=max(int(match[3]), 1))
+                return _whole_line(path, max(int(match[2]), 1))
     return None
+
+
+def _whole_line(path: str, line: int) -> Place:
+    """A line from its first token to its end: PTX knows lines well, columns only roughly."""
+    lines = staged_lines(path)
+    text = lines[line - 1] if line <= len(lines) else ""
+    first = len(text) - len(text.lstrip()) + 1
+    return Place(path=path, line=line, column=first, end_line=line, end_column=max(len(text.rstrip()) + 1, first + 1))
 
 
 def watch_compiler() -> None:

@@ -15,7 +15,7 @@ import linecache
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, ModuleType
 from typing import Any
@@ -139,27 +139,26 @@ def settle(project: Project) -> None:
     sys.argv = [project.path]
     folder = os.path.dirname(project.path)
     choice = project.root if os.path.isdir(project.root) else folder
-    if choice != folder and _names_file_of(project.main_text, folder, other=choice):
-        choice = folder
+    if choice != folder:
+        names = list(_file_names(project.main_text))
+        here = any(os.path.exists(os.path.join(folder, name)) for name in names)
+        if here and not any(os.path.exists(os.path.join(choice, name)) for name in names):
+            choice = folder
     if os.path.isdir(choice):
         os.chdir(choice)
 
 
-def _names_file_of(text: str, folder: str, *, other: str) -> bool:
-    """True where a literal in `text` names a file that exists below `folder` and not below `other`."""
+def _file_names(text: str) -> Iterator[str]:
+    """Literals in `text` that look like relative paths of files."""
     try:
         tree = parse(text)
     except SyntaxError:
-        return False
+        return
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
-            continue
-        name = node.value
-        if not 3 <= len(name) <= 200 or "\n" in name or "\0" in name or os.path.isabs(name) or "." not in name:
-            continue
-        if os.path.exists(os.path.join(folder, name)) and not os.path.exists(os.path.join(other, name)):
-            return True
-    return False
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name = node.value
+            if 3 <= len(name) <= 200 and "." in name and not os.path.isabs(name) and not set(name) & set("\n\0"):
+                yield name
 
 
 def run_main(project: Project, text: str) -> ModuleType:

@@ -267,7 +267,10 @@ def _entry(
     if program.kind is ProgramKind.FUNCTION:
         is_autograd = isinstance(target, type) and issubclass(target, torch.autograd.Function)
         return (getattr(target, "apply") if is_autograd else target), {}  # noqa: B009  (mypy knows no such attribute)
-    return _module(target, device, seed, init_inputs or [])
+    if init_inputs is None:
+        own = vars(module).get(problem.inputs.init_function or "")
+        init_inputs = _in_order(own(), ()) if own is not None else []
+    return _module(target, device, seed, init_inputs)
 
 
 def _attribute(module: ModuleType, dotted: str) -> Any:

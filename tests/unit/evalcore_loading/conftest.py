@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent))
 _SERVER = Path(__file__).with_name("fork_server.py")
 
 

@@ -36,6 +36,7 @@ def main() -> None:
 
 def answer(asked: dict, writer: int) -> None:
     try:
+        sys.path.insert(0, str(Path(__file__).resolve().parent))
         spec = importlib.util.spec_from_file_location("bodies", asked["path"])
         module = importlib.util.module_from_spec(spec)
         sys.modules["bodies"] = module
