@@ -116,7 +116,7 @@ class InterpretedLaunch:
         name = self.name = function.fn.__name__
         self.asm: dict[str, str] = dict.fromkeys(("ttir", "ttgir", "llir", "ptx", "cubin", "source"), "")
         self.metadata = _Metadata(
-            name=name, shared=0, num_warps=options.get("num_warps", 4), num_stages=options.get("num_stages", 3),
+            name=name, shared=1024, num_warps=options.get("num_warps", 4), num_stages=options.get("num_stages", 3),
             num_ctas=options.get("num_ctas", 1), warp_size=32, target=fake_cuda.FakeDriver(90).target,
         )
 
