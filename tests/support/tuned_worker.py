@@ -28,7 +28,7 @@ REFERENCE_US = 100.0
 
 
 def tuned_python(folder: Path, **environment: str) -> str:
-    """A file that can be given as `odyssey.python`: this worker behind a shell script, with one card unless SCRIPT_GPU=''."""
+    """A file that can be given as `odyssey.python`: this worker by a shell script, with a card unless SCRIPT_GPU=''."""
     place = folder / "python-tuned"
     exports = "".join(f"export {name}='{value}'\n" for name, value in {"SCRIPT_GPU": "1", **environment}.items())
     place.write_text(f'#!/bin/sh\n{exports}exec "{sys.executable}" "{HERE}" "$@"\n')
