@@ -36,6 +36,7 @@ def initialize(ls: OdysseyServer, params: types.InitializeParams) -> None:
         ls.session.state.settings, editor_python=editor_python if isinstance(editor_python, str) else ""
     )
     ls.session.apply(Trusted(trusted=options.get("trusted") is not False))
+    ls.session.pool.expect(ls.session.state.project.folders)
     ls.outside.start()
 
 

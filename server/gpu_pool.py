@@ -72,11 +72,16 @@ class GpuPool:
         self._on_change = on_change
         self._settings = Settings()
         self._editor_python = ""
+        self._roots: tuple[str, ...] = ()
         self._trusted = True
         self._workers: asyncio.Task[_Workers | Refusal] | None = None
         self._lanes: dict[str, Lane[Measurement | Refusal]] = {"compile": Lane(), "interpret": Lane()}
         self.on_frame: Callable[[dict[str, Any]], None] | None = None
         """Gets 'opponents' and 'ceilings' frames."""
+
+    def expect(self, roots: tuple[str, ...]) -> None:
+        """Project folders that jobs will come from: loops that start later warm their spares for them."""
+        self._roots = roots
 
     def configure(self, settings: Settings, *, editor_python: str | None = None, trusted: bool | None = None) -> None:
         """Take new settings; running loops are ended where they would be started otherwise now."""
@@ -223,6 +228,7 @@ class GpuPool:
             "spares": SPARES,
             "idle_s": IDLE_S,
             "sandbox": self._settings.sandbox,
+            "roots": list(self._roots),
         }
         plan = LoopPlan(flavour=flavour, python=interpreter.path, options=options)
         loop = WorkerLoop(self._host, plan, self._on_change)

@@ -6,6 +6,7 @@ directory (lint keeps that), so that a test can fix all of them.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import secrets
@@ -81,7 +82,17 @@ class Host:
 
     def scratch_dir(self) -> Path:
         """A new private folder for one worker loop, on shared memory where there is some."""
-        return Path(tempfile.mkdtemp(prefix=f"odyssey-{os.getpid()}-", dir=self._shared_memory()))
+        place = Path(tempfile.mkdtemp(prefix=f"odyssey-{os.getpid()}-", dir=self._shared_memory()))
+        with contextlib.suppress(OSError):  # measured roofs outlive the loop; without that they are measured again
+            (place / "ceilings").symlink_to(self.ceilings_dir())
+        return place
+
+    def ceilings_dir(self) -> Path:
+        """Where the measured roofs of this user's cards are kept."""
+        place = self.state_dir() / "ceilings"
+        with contextlib.suppress(OSError):
+            place.mkdir(exist_ok=True, mode=0o700)
+        return place
 
     def sweep_scratch(self) -> None:
         """Remove the scratch folders of servers of this user that are dead: a SIGKILL leaves them behind."""

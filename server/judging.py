@@ -17,6 +17,7 @@ from evalcore.problem import Problem
 from server import words
 from server.document import Document
 from server.events import Judged, JudgeRefused, LedgerGrew, RunEnded, RunProgressed, RunStarted
+from server.followups import FollowUps, Judgement
 from server.git import GitFacts, git_facts
 from server.gpu_pool import GpuPool
 from server.host import Host
@@ -83,6 +84,7 @@ class Judging:
         self._state = state
         self._bounds_for = bounds_for
         self._recall = Recall(pool, state)
+        self._followups = FollowUps(host, pool, state)
         self._newest = Newest()
         self._batches: dict[str, Batch] = {}
         self._settling: set[asyncio.Future[None]] = set()
@@ -115,6 +117,7 @@ class Judging:
         self._batches.clear()
         await self._newest.close()
         await asyncio.gather(*self._settling, return_exceptions=True)
+        await self._followups.close()
 
     def _join(self, batch: Batch, wish: Wish) -> None:
         if not batch.resolved:
@@ -227,6 +230,7 @@ class Judging:
             kernel_sha=batch.wish.sha,
             device=self._state.settings.device,
             case=self._state.case_of(batch.wish.path, target.bound.anchor),
+            compare_with=self._followups.previous_text(batch.wish.path, target.bound.anchor, batch.wish.sha),
         )
 
     async def _record(
@@ -247,6 +251,7 @@ class Judging:
         verdict = Verdict(path=batch.wish.path, kernel=job.kernel, sha=batch.wish.sha, seq=seq, measurement=measurement)
         self._state.post(LedgerGrew(seq=seq))
         self._state.post(Judged(verdict=verdict))
+        self._followups.judged(Judgement(verdict=verdict, text=batch.wish.text, problem=problem))
 
     async def _settled(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)

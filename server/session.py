@@ -63,7 +63,7 @@ class Session:
 
     def ceilings_folders(self) -> tuple[Path, ...]:
         """Where measured ceilings of cards are kept."""
-        return (self.host.state_dir(),)
+        return (self.host.ceilings_dir(),)
 
     def listen(self, listener: Callable[[Signal], None]) -> None:
         """Hear every signal from now on."""

@@ -250,4 +250,4 @@ async def test_a_hundred_kernels_each_have_their_lens(make_editor):
     editor = await make_editor({"evaluate": "off"})
     uri = editor.open("many.py", many(100))
     assert len(await editor.lenses(uri)) == 500
-    await editor.until(lambda: _lens(editor, uri, 4, "tutorial: n=1000"))
+    await editor.until(lambda: _lens(editor, uri, 4, "tutorial: size=1000"))

@@ -152,6 +152,28 @@ async def test_a_verdict_of_another_text_is_shown_as_older_at_the_next_start(mak
     assert await again.until_hint(uri, "2.31x") == f"older text: {CORRECT_GPU}"
 
 
+async def test_the_comparison_with_the_text_before_is_a_row_and_then_stands_in_the_hint(make_editor):
+    editor = await make_editor(gpu=True)
+    uri = editor.open("add.py", "# worker: compares yes\n" + ADD)
+    editor.save(uri)
+    await editor.until_hint(uri, CORRECT_GPU)
+    editor.edit(uri, "x + y, mask", "y + x, mask")
+    editor.save(uri)
+    assert await editor.until_hint(uri, "faster") == f"{CORRECT_GPU} · faster than the last save (1.08x)"
+    rows = await editor.until(lambda: _rows(editor, uri, 3))
+    assert [row.seq for row in rows] == [3, 2, 1] and rows[0].sha == rows[1].sha != rows[2].sha
+    assert "interval 1.05x to 1.11x, n = 40" in await editor.hover(uri, NAME_LINE + 1)
+
+
+async def test_opponents_arrive_later_and_the_headline_is_against_the_strongest(make_editor):
+    editor = await make_editor(gpu=True, script={"SCRIPT_OPPONENTS": "1"})
+    uri = editor.open("add.py", ADD)
+    editor.save(uri)
+    await editor.until_hint(uri, "1.16x torch.compile default · 34.4 us · right 5/5")
+    rows = await editor.until(lambda: _rows(editor, uri, 2))
+    assert [row.opponent for row in rows] == ["torch.compile default", "eager"]
+
+
 async def test_a_file_of_many_kernels_is_judged_where_it_was_edited_first(make_editor, tmp_path):
     editor = await make_editor({"evaluate": "off"}, gpu=True)
     uri = editor.open("many.py", many(5))

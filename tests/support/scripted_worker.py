@@ -3,12 +3,14 @@
 For tests only. Started through `fake_python` as if it were the user's interpreter. Directives in the candidate's text:
 `# worker: wrong`, `# worker: compile_error LINE`, `# worker: error`, `# worker: slow SECONDS`, `# worker: die`,
 `# worker: refuse CODE`, `# worker: deaf` (ignores cancel), `# worker: big`, `# worker: reads PATH` (a dependency),
-`# check: LINE MESSAGE`. Environment: SCRIPT_GPU=1 shows one card, SCRIPT_PROTOCOL / SCRIPT_SHA change the hello,
+`# worker: compares yes` (amends a verdict that has a text before), `# check: LINE MESSAGE`. Environment: SCRIPT_GPU=1
+shows one card, SCRIPT_OPPONENTS=1 has opponents, SCRIPT_PROTOCOL / SCRIPT_SHA change the hello,
 SCRIPT_LOG gets a line for each frame read.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -32,6 +34,7 @@ from evalcore.jobs import (
     Measurement,
     Refusal,
 )
+from evalcore.problem import Problem
 
 CARD = {
     "index": 0,
@@ -119,6 +122,14 @@ class Loop:
             self.send("done", job_id=job.job_id, file=str(place))
         else:
             self.send("done", job_id=job.job_id, measurement=measurement)
+        if "compares" in orders and job.compare_with:
+            ab = {"against": "before", "verdict": "faster", "ratio": 1.08, "interval": [1.05, 1.11], "n": 40}
+            self.send("amended", job_id=job.job_id, measurement=dataclasses.replace(measurement, ab=ab))
+
+    def on_opponents(self, frame) -> None:
+        if os.environ.get("SCRIPT_OPPONENTS"):
+            rows = [{"name": "torch.compile default", "admissible": True, "runtime_us": 40.0}]
+            self.send("opponents", problem_sha=problem_sha(wire.decode(Problem, frame["problem"])), opponents=rows)
 
     def _cancelled(self, job, seconds: float, *, deaf: bool) -> bool:
         end, kept = time.monotonic() + seconds, []

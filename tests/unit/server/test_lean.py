@@ -76,4 +76,4 @@ def test_one_kernel_of_a_hundred():
 
 def test_pieces_that_are_no_definition_stay():
     pieces = [b"x = 1\n", b"# remark\n\n@jit\ndef f():\n    pass\n", b"if x:\n    def g():\n        pass\n"]
-    assert lean_text(pieces, ["k"]) == b"x = 1\n\n\n\n\nif x:\n    def g():\n        pass\n"
+    assert lean_text(pieces, ["k"]) == b"x = 1\n\n\n\n\n\nif x:\n    def g():\n        pass\n"
