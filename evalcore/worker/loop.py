@@ -139,6 +139,7 @@ class Worker:
             words = f"the server speaks protocol {frame.get('protocol')!r}, this worker {wire.PROTOCOL}"
             self.lines.send("log", level="error", message=f"{words}: restart the workers")
         self.station.options = Options.read(frame.get("options"))
+        self.station.ipc = self.station.options.ipc
         self.background.touch()
 
     def _cancel(self, job_id: str) -> None:

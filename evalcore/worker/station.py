@@ -32,6 +32,8 @@ class Options:
     spares: int = 2
     idle_s: float = 300.0
     sandbox: bool = True
+    ipc: bool = True
+    """False sends tensors through the host, as where device memory cannot be shared (WSL)."""
     roots: tuple[str, ...] = ()
     """Project folders, where known ahead: spares made for them can be used for their jobs."""
 
@@ -41,7 +43,7 @@ class Options:
         options = Options()
         if not isinstance(given, dict):
             return options
-        for name, kind in (("device", str), ("spares", int), ("sandbox", bool)):
+        for name, kind in (("device", str), ("spares", int), ("sandbox", bool), ("ipc", bool)):
             if isinstance(given.get(name), kind):
                 options = replace(options, **{name: given[name]})
         if isinstance(given.get("idle_s"), (int, float)):

@@ -183,14 +183,13 @@ def test_an_endless_kernel_ends_alone(loop: RealLoop, tmp_path: Path) -> None:
     assert loop.evaluate(kernelbench(tmp_path / "next")).result.correct
 
 
-def test_tensors_cross_through_the_host_where_ipc_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mapped memory cannot be exported: the worker goes on through host memory."""
-    body = "        torch.cuda.memory._set_allocator_settings('expandable_segments:True')\n"
-    made = RealLoop(tmp_path / "scratch", flavour="compile")
+def test_tensors_cross_through_the_host_without_ipc(tmp_path: Path) -> None:
+    made = RealLoop(tmp_path / "scratch", flavour="compile", options={"ipc": False})
     try:
-        head, _sep, tail = KERNELS.partition("        out = torch.empty_like(x)")
-        done = made.evaluate(kernelbench(tmp_path / "project", f"{head}{body}        out = torch.empty_like(x){tail}"))
-        assert done.result.correct, done.result.error
+        done = made.evaluate(kernelbench(tmp_path / "project"))
+        assert done.result.correct and done.result.runtime_us, done.result.error
+        text = KERNELS.replace("mask = offsets < columns", "mask = offsets < columns - 7")
+        assert made.evaluate(kernelbench(tmp_path / "project", text)).result.status is Status.INCORRECT
     finally:
         made.close()
 
