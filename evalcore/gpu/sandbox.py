@@ -37,7 +37,9 @@ _ETC = (
     "timezone", "alternatives", "os-release", "hosts", "host.conf", "resolv.conf", "nvidia", "OpenCL", "ssl/certs",
     "gai.conf", "locale.alias", "python3", "python3.10", "python3.11", "python3.12", "python3.13", "magic", "mime.types",
 )  # fmt: skip
-_HIDDEN = frozenset({".git", ".hg", ".svn", ".odyssey", ".ssh", ".aws", ".gnupg", ".netrc", ".config", ".kube", ".docker"})
+_HIDDEN = frozenset(
+    {".git", ".hg", ".svn", ".odyssey", ".ssh", ".aws", ".gnupg", ".netrc", ".config", ".kube", ".docker"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

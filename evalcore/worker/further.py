@@ -99,9 +99,7 @@ async def _neighbour(evaluation: Evaluation, case: Case) -> bool:
         await exchange.share_state(case, opened, own)
         trial = await exchange.trial(case, seed, kind="neighbour", run_s=_RUN_S)
     except CaseFailed as failed:
-        trial = Trial(
-            case=case.name, seed=seed, outputs=(), crash=failed.crash, kind="neighbour", origin=case.origin
-        )
+        trial = Trial(case=case.name, seed=seed, outputs=(), crash=failed.crash, kind="neighbour", origin=case.origin)
     evaluation.got.cases.append(case)
     evaluation.got.trials.append(trial)
     return exchange.spare.child.alive and (trial.crash is None or not evaluation.on_card)

@@ -85,9 +85,7 @@ class Worker:
 
     def __init__(self, station: Station, lines: Lines) -> None:
         self.station, self.lines = station, lines
-        self.tools = Tools(
-            station=station, desks=Desks(station), spares=Spares(station), remembered=Remembered()
-        )
+        self.tools = Tools(station=station, desks=Desks(station), spares=Spares(station), remembered=Remembered())
         self.checks = Checks(station, lines)
         self.background = Background(self.tools, lines, busy=lambda: bool(self._queue) or self._running is not None)
         self._queue: deque[EvalJob] = deque()

@@ -19,15 +19,16 @@ from evalcore.gpu.compare import compare
 from evalcore.gpu.counting import count
 from evalcore.gpu.dispatch_modes import keep_compiler_out
 from evalcore.gpu.faults import CandidateFault, locate
-from evalcore.gpu.inputs import Buffers, UnsupportedInput, fill_, flat_values, raw_bytes, to_specs, view
+from evalcore.gpu.inputs import UnsupportedInput, fill_, flat_values, to_specs
 from evalcore.gpu.loading import Loaded, init_inputs, load, make_inputs
 from evalcore.gpu.outputs import Output
 from evalcore.gpu.precision import precision_flags
 from evalcore.gpu.probes import probes
-from evalcore.gpu.transfer import Importer, TransferError
-from evalcore.problem import Case, InputsKind, Problem, ProgramKind, TensorSpec, Work
+from evalcore.gpu.transfer import TransferError
+from evalcore.problem import Case, InputsKind, Problem, ProgramKind, Work
 from evalcore.wire import WireError, decode, encode
 from evalcore.worker.post import Letter
+from evalcore.worker.referee_buffers import Borrowed
 from evalcore.worker.referee_sizes import Rotation, estimate_elements
 from evalcore.worker.referee_variants import differences, twisted
 
@@ -88,9 +89,7 @@ class Referee:
         self._sets: dict[tuple[str, int], InputSet] = {}
         self._kept: dict[tuple[str, int], list[Output]] = {}
         """Outputs of a first run, to compare a second one with."""
-        self._raws: dict[tuple[str, str], list[torch.Tensor]] = {}
-        """(owner, name) -> guarded storage that a case lent us."""
-        self._importer = Importer(options.device)
+        self._borrowed = Borrowed(options.device)
         keep_compiler_out()
 
     def answer_to(self, letter: Letter) -> Body:
@@ -223,10 +222,7 @@ class Referee:
 
     def on_lend(self, letter: Letter) -> Body:
         """Open storage that a case lends us under a name, to be filled as often as wanted."""
-        body = letter.body
-        self._raws[body["owner"], body["name"]] = self._importer.open(
-            body["owner"], body["handles"], letter.descriptors
-        )
+        self._borrowed.lend(letter.body, letter.descriptors)
         return {}
 
     def on_fill(self, letter: Letter) -> Body:
@@ -237,7 +233,7 @@ class Referee:
             names = list(side.loaded.state) if each["what"] == "state" else self._problem.inputs.names
             specs = to_specs([_plain(value) for value in values], names)
             flat = [_plain(value) for value in flat_values(values)]
-            fill_(self._laid(letter.body["owner"], each, specs), flat)
+            fill_(self._borrowed.laid(letter.body["owner"], each, specs), flat)
         self._drain()
         return {}
 
@@ -251,28 +247,13 @@ class Referee:
         found = self._sets.get((side.case.name, fill["seed"]))
         return found.inputs if found is not None else self._inputs(side, fill["seed"], timed=fill["what"] == "timed")
 
-    def _laid(self, owner: str, fill: Body, specs: list[TensorSpec]) -> Buffers:
-        """The specs' tensors over the storage lent under a name."""
-        raws = self._raws[owner, fill["name"]]
-        chosen = [index for index, spec in enumerate(specs) if spec.is_tensor]
-        wanted = fill.get("only")
-        if wanted is not None:
-            chosen = [index for index in chosen if specs[index].name in wanted]
-        tensors: list[torch.Tensor | None] = [None] * len(specs)
-        offset = int(fill.get("offset", 0))
-        for raw, index in zip(raws, chosen, strict=True):
-            if offset + raw_bytes(specs[index]) > raw.numel():
-                raise TransferError("storage that is too small for what should go into it")
-            tensors[index] = view(specs[index], raw[offset : offset + raw_bytes(specs[index])])
-        return Buffers(specs=tuple(specs), tensors=tensors)
-
     def on_compare(self, letter: Letter) -> Body:
         """Judge nothing, measure everything: one Trial from a case's outputs and its inputs after the run."""
         body = letter.body
         side, seed = self._side(body), int(body["seed"])
         found = self._expected(side, seed, body)
         after = self._after(body, found)
-        outputs = self._outputs(letter)
+        outputs = self._borrowed.outputs(body, letter.descriptors)
         mutated = self._mutated(found, after)
         if found.key.in_place_only:
             outputs = [_changed_input(index, after[index]) for index in found.key.mutated]
@@ -300,32 +281,10 @@ class Referee:
             return InputSet(inputs=inputs, key=answer(side.loaded, inputs, seed=seed))
         return self._set(side, seed, body.get("twist"))
 
-    def _outputs(self, letter: Letter) -> list[Output]:
-        """A copy of our own of everything that the case returned: what it writes later changes nothing."""
-        raws = self._importer.open(letter.body["owner"], letter.body["handles"], letter.descriptors)
-        found = []
-        for described in letter.body["outputs"]:
-            tensor = None
-            if described.get("handle") is not None:
-                dtype = _dtype(described["dtype"])
-                raw = raws[described["handle"]].clone()
-                tensor = raw.view(dtype).reshape(described["shape"])
-            found.append(
-                Output(
-                    name=described["name"],
-                    tensor=tensor,
-                    problem=described.get("problem"),
-                    stride=tuple(described["stride"]) if described.get("stride") is not None else None,
-                    device=described.get("device", ""),
-                    number=bool(described.get("number")),
-                )
-            )
-        return found
-
     def _after(self, body: Body, found: InputSet) -> dict[int, torch.Tensor]:
         """Flat input index -> the case's tensor as it is now."""
         specs = to_specs(found.inputs, self._problem.inputs.names)
-        laid = self._laid(body["owner"], {"name": body["inputs"], "offset": body.get("offset", 0)}, specs)
+        laid = self._borrowed.laid(body["owner"], {"name": body["inputs"], "offset": body.get("offset", 0)}, specs)
         return {index: tensor for index, tensor in enumerate(laid.tensors) if tensor is not None}
 
     def _mutated(self, found: InputSet, after: dict[int, torch.Tensor]) -> tuple[str, ...]:
@@ -345,8 +304,7 @@ class Referee:
         self._sets = {key: each for key, each in self._sets.items() if key[1] not in seeds and key[0] not in names}
         for name in names:
             self._sides.pop(name, None)
-        self._raws = {key: raws for key, raws in self._raws.items() if key[0] != owner}
-        self._importer.close(owner)
+        self._borrowed.close(owner)
         if self._options.device != "cpu":
             # what the allocator keeps would count against the card's other users while nothing happens
             torch.cuda.empty_cache()
@@ -364,10 +322,3 @@ def _plain(value: Any) -> Any:
 def _changed_input(index: int, tensor: torch.Tensor) -> Output:
     """An input after the run, as an output: for references that return nothing."""
     return Output(name=f"input {index}", tensor=tensor.clone(), stride=tuple(tensor.stride()))
-
-
-def _dtype(name: str) -> torch.dtype:
-    found = getattr(torch, name, None)
-    if not isinstance(found, torch.dtype):
-        raise TransferError(f"an unknown dtype {name[:40]!r}")
-    return found

@@ -83,9 +83,7 @@ async def _listed(desk: Desk, case: Case, budget: int) -> Choice | None:
     return found
 
 
-async def _reduced(
-    desk: Desk, case: Case, ladder: tuple[Case, ...], known: tuple[int, int | None]
-) -> Choice:
+async def _reduced(desk: Desk, case: Case, ladder: tuple[Case, ...], known: tuple[int, int | None]) -> Choice:
     """The first rung that fits. The ladder falls, so half of what is left is decided by each look."""
     elements, card_budget = known
     budget = card_budget if card_budget is not None else INTERPRETER_ELEMENTS

@@ -206,5 +206,3 @@ def note(evaluation: Evaluation, code: str, message: str) -> None:
     if learned is not None:
         flags = (*learned.notes, Flag(code=code, message=message))
         evaluation.got.learned = replace(learned, notes=flags)
-
-

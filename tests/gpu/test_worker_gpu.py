@@ -1,6 +1,6 @@
 """The worker on a card: right, broken and hostile texts, stage times, the loop's promise never to open the card itself.
 
-    python -m pytest tests/gpu/test_worker_gpu.py -m gpu -s
+python -m pytest tests/gpu/test_worker_gpu.py -m gpu -s
 """
 
 from __future__ import annotations
@@ -156,7 +156,10 @@ def test_a_compile_error_is_quick(loop: RealLoop, tmp_path: Path) -> None:
         ("        import ctypes\n        ctypes.string_at(0)", Reason.CRASH),
         ("        os._exit(0)", Reason.CRASH),
         ("        [os.fork() or __import__('time').sleep(900) for _ in range(6)]\n        os._exit(1)", Reason.CRASH),
-        ("        keep = []\n        while True: keep.append(torch.ones(1 << 30, device='cuda'))", Reason.OUT_OF_MEMORY),
+        (
+            "        keep = []\n        while True: keep.append(torch.ones(1 << 30, device='cuda'))",
+            Reason.OUT_OF_MEMORY,
+        ),
     ],
     ids=["endless", "segfault", "exit 0", "forks", "card memory"],
 )
@@ -177,7 +180,9 @@ def test_an_illegal_access_ends_alone(loop: RealLoop, tmp_path: Path) -> None:
 
 
 def test_an_endless_kernel_ends_alone(loop: RealLoop, tmp_path: Path) -> None:
-    text = KERNELS.replace("    a = tl.load(", "    while tl.load(x) > -1e30:\n        tl.store(out, 1.0)\n    a = tl.load(")
+    text = KERNELS.replace(
+        "    a = tl.load(", "    while tl.load(x) > -1e30:\n        tl.store(out, 1.0)\n    a = tl.load("
+    )
     done = loop.evaluate(kernelbench(tmp_path, text), limits=SHORT)
     assert (done.result.status, done.reason) == (Status.ERROR, Reason.TIMEOUT), done.result.error
     assert loop.evaluate(kernelbench(tmp_path / "next")).result.correct

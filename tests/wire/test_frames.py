@@ -46,9 +46,7 @@ def problem() -> Problem:
         id="k.cu::scale",
         format="comment",
         reference=Program(path="/p/ref.py", text="def ref(x): ...\n", entry="ref", kind=ProgramKind.FUNCTION),
-        candidate=Program(
-            path="/p/k.cu", text='// "é"\n', entry="scale", kind=ProgramKind.CUDA_KERNEL, launch=launch
-        ),
+        candidate=Program(path="/p/k.cu", text='// "é"\n', entry="scale", kind=ProgramKind.CUDA_KERNEL, launch=launch),
         inputs=Inputs(
             kind=InputsKind.STATEMENTS,
             statements="x = torch.randn(n)",
@@ -152,9 +150,13 @@ def missing(now: Any, stored: Any, where: str = "") -> list[str]:
     """Paths of stored values that are gone or changed."""
     if isinstance(stored, dict) and isinstance(now, dict):
         found = [f"{where}.{key}" for key in stored if key not in now]
-        return found + [path for key in stored if key in now for path in missing(now[key], stored[key], f"{where}.{key}")]
+        return found + [
+            path for key in stored if key in now for path in missing(now[key], stored[key], f"{where}.{key}")
+        ]
     if isinstance(stored, list) and isinstance(now, list) and len(stored) == len(now):
-        return [path for i, pair in enumerate(zip(now, stored, strict=True)) for path in missing(*pair, f"{where}[{i}]")]
+        return [
+            path for i, pair in enumerate(zip(now, stored, strict=True)) for path in missing(*pair, f"{where}[{i}]")
+        ]
     return [] if now == stored else [where]
 
 

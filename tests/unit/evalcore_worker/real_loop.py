@@ -218,7 +218,7 @@ def with_forward(body: str) -> str:
     return f"{head}    def forward(self, x, y):\n{body}\n"
 
 
-SOFTMAX = '''
+SOFTMAX = """
 import torch
 import triton
 import triton.language as tl
@@ -248,7 +248,7 @@ torch.manual_seed(0)
 x = torch.randn(181, 78, device=DEVICE)
 assert torch.allclose(softmax(x), torch.softmax(x, axis=1))
 raise SystemExit("a benchmark of minutes starts here")
-'''
+"""
 
 
 def tutorial(folder: Path, text: str = SOFTMAX) -> Problem:
@@ -265,9 +265,7 @@ def tutorial(folder: Path, text: str = SOFTMAX) -> Problem:
         format="tutorial",
         reference=program("torch.softmax(x, axis=1)"),
         candidate=program("softmax(x)"),
-        inputs=Inputs(
-            kind=InputsKind.STATEMENTS, statements="x = torch.randn(181, 78, device=DEVICE)", names=("x",)
-        ),
+        inputs=Inputs(kind=InputsKind.STATEMENTS, statements="x = torch.randn(181, 78, device=DEVICE)", names=("x",)),
         cases=(Case(name="181x78"),),
         kernels=("softmax_kernel",),
         project_root=str(folder),

@@ -74,7 +74,9 @@ def test_stdout_belongs_to_the_channel(tmp_path: Path) -> None:
     made = RealLoop(tmp_path / "scratch")
     try:
         reference = kernelbench(tmp_path / "a").reference.text + "\nprint('from the reference')\n"
-        problem = kernelbench(tmp_path / "b", reference=reference.replace("return [0.5]", "print('noise'); return [0.5]"))
+        problem = kernelbench(
+            tmp_path / "b", reference=reference.replace("return [0.5]", "print('noise'); return [0.5]")
+        )
         assert made.evaluate(problem).result.correct
     finally:
         made.close()
