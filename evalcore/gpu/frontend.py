@@ -138,7 +138,9 @@ def _load(
     try:
         with redirect.pretend_cuda():
             project.dropped = bound_names(text)
-            return importing.run_main(project, slice_module(text, keep, lean=True))
+            member = importing.is_member(project.path, text)
+            sliced = slice_module(text, gentle=True) if member else slice_module(text, keep, lean=True)
+            return importing.run_main(project, sliced)
     except (Exception, SystemExit):  # noqa: BLE001  (the fence around user code: running the file will tell)
         return None
 

@@ -166,7 +166,7 @@ def run_main(project: Project, text: str) -> ModuleType:
     project.main_text = text
     settle(project)
     package = _package_of(project.path)
-    if package and _has_relative_import(text):
+    if is_member(project.path, text):
         name = f"{package}.{_stem(project.path)}"
         __import__(name)
         return sys.modules[name]
@@ -196,6 +196,11 @@ def _package_of(path: str) -> str:
     folder = os.path.dirname(path)
     root = package_root(folder)
     return "" if root == folder else os.path.relpath(folder, root).replace(os.sep, ".")
+
+
+def is_member(path: str, text: str) -> bool:
+    """True for a file that can only be imported as part of its package: others there may use all of its names."""
+    return bool(_package_of(path)) and _has_relative_import(text)
 
 
 def _has_relative_import(text: str) -> bool:

@@ -240,6 +240,8 @@ def _run(project: importing.Project, text: str, keep: Iterable[str]) -> ModuleTy
     """Executes the slice that `keep` needs as the project's file."""
     parse_or_raise(text, project.path)
     project.dropped = bound_names(text)
+    if importing.is_member(project.path, text):
+        return importing.run_main(project, slice_module(text, gentle=True))
     return importing.run_main(project, slice_module(text, list(keep)))
 
 

@@ -139,13 +139,13 @@ def body_project(folder: str) -> None:
     root = Path(folder)
     package = root / "kern"
     package.mkdir()
-    (package / "__init__.py").write_text("from .random import scale, LATER\nfrom . import helper\n")
+    (package / "__init__.py").write_text("from .random import scale, LATER\nfrom . import helper\nFIRST = LATER[0]\n")
     (package / "helper.py").write_text("raise RuntimeError('the disk must not be read')\n")
     (package / "factor.txt").write_text("3")
     text = (
         "import os, torch\nfrom .helper import twice\nfrom pathlib import Path\n"
         "FACTOR = int((Path(__file__).parent / 'factor.txt').read_text())\nOPENED = open('kern/factor.txt').read()\n"
-        "LATER = torch.ones(10**12)\ndef scale(x):\n    return twice(x) * FACTOR * int(OPENED)\n"
+        "LATER = [1]\ndef scale(x):\n    return twice(x) * FACTOR * int(OPENED)\n"
     )
     path = str(package / "random.py")
     (package / "random.py").write_text("raise RuntimeError('stale')\n")
