@@ -14,7 +14,7 @@ import torch
 import triton
 from triton.runtime import interpreter as stock
 
-from evalcore.gpu import autotune, bf16, fake_cuda, redirect, sanitizer
+from evalcore.gpu import autotune, bf16, fake_cuda, interpreted_values, redirect, sanitizer
 from evalcore.jobs import Flag
 
 _launches: dict[str, int] = {}
@@ -56,6 +56,7 @@ def install() -> None:
     _check_versions()
     fake_cuda.install()
     bf16.install()
+    interpreted_values.install()
     sanitizer.install()
     _wrap_executor()
     _wrap_run()
