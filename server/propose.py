@@ -106,7 +106,7 @@ class Ports:
 
 
 class _Counted:
-    """An evaluator that counts, and that keeps the last refusal."""
+    """An evaluator that counts the candidates it has judged (an A/B is none), and keeps the last refusal."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
@@ -118,7 +118,7 @@ class _Counted:
         outcome = await self._evaluator.evaluate(job)
         if isinstance(outcome, Refusal):
             self.refusal = outcome
-        else:
+        elif job.compare_with is None:
             self.judged += 1
         return outcome
 

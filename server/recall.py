@@ -126,7 +126,7 @@ class Recall:
 
         def ask(ledger: Ledger) -> tuple[int, Measurement] | None:
             found = ledger.rows(file=path, kernel=job.kernel, limit=MOST_LOOKED_AT)
-            # a search's candidates never stood in this file, unless accepted: then it was asked for by its text before
+            # a search's candidate never stood in this file, or it was accepted and is found by its text before this
             row = next((each for each in found if each.cause != Cause.SEARCH.value), None)
             if row is None or row.foreign or row.uuid != key.uuid or row.interpreted != key.interpreted:
                 return None

@@ -277,8 +277,9 @@ def admitted(measurement: Measurement) -> tuple[float | None, str]:
 def _none_of(tried: int) -> str:
     if not tried:
         return "there is nothing here that the tuner could turn"
-    count = "the one candidate" if tried == 1 else f"none of {tried} candidates"
-    return f"{count} was {'not ' if tried == 1 else ''}right and faster than the text as it stands"
+    if tried == 1:
+        return "the one candidate was not both right and faster than the text as it stands"
+    return f"none of {tried} candidates was right and faster than the text as it stands"
 
 
 def _joined(start: Candidate, words: str) -> str:

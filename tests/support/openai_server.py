@@ -22,7 +22,7 @@ class Scripted(BaseHTTPRequestHandler):
         """One completion."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         server: Any = self.server
-        server.requests.append(body)
+        server.requests.append({**body, "authorization": self.headers.get("Authorization")})
         step = server.script.pop(0) if len(server.script) > 1 else server.script[0]
         if isinstance(step, int):
             self._plain(step, {"error": {"message": f"scripted {step}", "type": "scripted", "code": step}})
@@ -69,7 +69,7 @@ ENDLESS = object()
 
 @contextmanager
 def scripted_server(*script: Any):
-    """Serve the script on a free port; yields (address, list of request bodies)."""
+    """Serve the script on a free port; yields (address, list of request bodies, each with its key as `authorization`)."""
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
     server.script, server.requests, server.daemon_threads = list(script), [], True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
