@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import sys
+import time
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -16,6 +17,8 @@ from scripted_world import CARD, World, sha_of
 
 logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
 JUDGE_S = float(os.environ.get("ODYSSEY_SCRIPTED_JUDGE_S", "0.25"))
+APPENDS = os.environ.get("ODYSSEY_SCRIPTED_APPENDS")
+"""File that gets the moment of each append, for the benchmark of the panel."""
 SEED_ROWS = int(os.environ.get("ODYSSEY_SCRIPTED_ROWS", "40"))
 KERNEL = re.compile(r"^def (\w+_kernel)\(", re.M)
 ARANGE = re.compile(r"arange\(0, (96)\)")
@@ -113,6 +116,9 @@ async def judge(uri: str, cause: str = "save") -> None:
         told[1] if told else "correct", text, device_us=29.4 if fast else 41.5, cause=cause, parent=parent
     )
     State.shown[uri] = (sha_of(text), row)
+    if APPENDS:
+        with open(APPENDS, "a") as log:
+            log.write(f"{row['seq']} {time.time() * 1000:.1f}\n")
     server.protocol.notify("odyssey/ledgerAppended", {"seq": row["seq"]})
     publish(uri)
     refresh()
