@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from pygls.exceptions import JsonRpcException
 
 from handlers.from_lsp import path_of
 from tests.lsp.texts import ADD, NAME_LINE
+from tests.support.editor import Editor
 from tests.support.tuned_worker import tuned_python
 
 TUNED = ADD.replace("n, BLOCK=256)", "n, BLOCK=256, num_warps=4)")
@@ -294,3 +297,25 @@ async def test_a_proposal_outlives_the_server(make, make_editor, tmp_path):
     await again.command("odyssey.accept", {"proposal_id": proposal.proposal_id})
     assert again.texts[uri].text == FASTER
     await again.until_hint(uri, FASTER_HINT)
+
+
+@pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in ("torch", "triton")), reason="needs torch and triton"
+)
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a card")
+async def test_the_real_worker_without_a_card_is_refused_by_the_action(tmp_path, workspace):
+    editor = Editor(workspace, state=tmp_path / "state")
+    await editor.start({"python": sys.executable}, proposals=True)
+    try:
+        uri = editor.open("add.py", TUNED)
+        editor.save(uri)
+        await editor.until_hint(uri, "right", seconds=120)
+        (action,) = [each for each in await editor.actions(uri, NAME_LINE) if each.title.startswith("Propose")]
+        assert action.command is not None
+        with pytest.raises(
+            JsonRpcException, match="nothing was timed: this machine has no CUDA device. Open the folder"
+        ):
+            await editor.command(action.command.command, action.command.arguments[0])
+        assert [row.author for row in await rows(editor, uri)] == ["person"]
+    finally:
+        assert await editor.stop() == 0
