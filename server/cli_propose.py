@@ -213,6 +213,8 @@ async def _searched(
             return Outcome(refusal=base), None
         seq = await memory.append_base(base, text=subject.text, after=None)
         try:
+            if model is not None:
+                await model.warm()
             ports = Ports(evaluator=pool, memory=memory, model=model)
             return await search(plan, (memory.rows[seq], seq), ports, _progress), base
         finally:

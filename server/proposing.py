@@ -167,6 +167,8 @@ class Proposing:
             return Outcome(refusal=refusal)
         model = model_of(self._state.settings, self._host, self.key)
         try:
+            if model is not None:
+                await model.warm()
             ports = Ports(evaluator=self._evaluator, memory=memory, model=model)
             return await search(plan, (verdict.measurement, verdict.seq), ports, on_progress)
         finally:

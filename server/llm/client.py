@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import sys
@@ -40,6 +41,13 @@ class ChildModel:
         self._process: asyncio.subprocess.Process | None = None
         self._ids = itertools.count(1)
         self._turn = asyncio.Lock()
+
+    async def warm(self) -> None:
+        """Start the process now: its import takes seconds, which pass while others still work."""
+        async with self._turn:
+            if self._process is None:
+                with contextlib.suppress(OSError):  # said by the first question, which tries again
+                    self._process = await self._start()
 
     async def complete(
         self, messages: Sequence[Message], *, json_schema: dict[str, Any] | None = None
