@@ -130,6 +130,8 @@ def _wrong_trial(facts: RunFacts, trial: Trial, decisive: Sequence[Trial], how: 
         words = f"right in the trials, wrong in a timed call: {words}"
     elif trial.kind == "backward":
         words = f"gradient: {words}"
+    elif trial.kind == "config":
+        words = f"with the config {trial.case}: {words}"
     else:
         words += _first_was_right(trial, decisive, how)
     return incorrect(f"{words}{label}"), None

@@ -20,6 +20,7 @@ import torch
 from evalcore.gpu.ablation import ablated
 from evalcore.gpu.arrival import arrive_late, take
 from evalcore.gpu.faults import CandidateFault, locate
+from evalcore.gpu.gradients import Gradients
 from evalcore.gpu.inputs import UnsupportedInput, allocate, arguments, canaries_intact, raw_bytes
 from evalcore.gpu.integrity import changed, snapshot
 from evalcore.gpu.loading import Loaded, load
@@ -188,7 +189,7 @@ class Case:
         build_s = self.build_s()
         started = time.perf_counter()
         with self._poisoned(), ablated() if body.get("ablate") else _forced(body.get("force")):
-            outputs = take(flatten(self.loaded.call(values)))
+            outputs = take(flatten(self._program(body).call(values)))
             self.synchronize()
         seconds = time.perf_counter() - started
         late.clear()
@@ -196,6 +197,15 @@ class Case:
         found, exported = self._publish(outputs)
         facts = {"seconds": seconds, "build_s": self.build_s() - build_s, "canaries": canaries_intact(lent.buffers)}
         return {**found, **facts}, exported
+
+    def _program(self, body: Body) -> Loaded | Gradients:
+        """The program as it is asked for: itself, or its gradients."""
+        back = body.get("backward")
+        if back is None:
+            return self.loaded
+        return Gradients(
+            program=self.loaded, inputs=tuple(back["inputs"]), parameters=tuple(back["parameters"]), seed=back["seed"]
+        )
 
     def _poisoned(self) -> AbstractContextManager[None]:
         """Uninitialised memory is NaN, but not where that would stay: in what is compiled or captured for later."""

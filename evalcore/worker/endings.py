@@ -7,6 +7,7 @@ import signal
 
 from evalcore.facts import Crash
 from evalcore.jobs import Limits
+from evalcore.worker.birth import FAULT_STATUS
 from evalcore.worker.children import Child, Ending
 
 _SIGNALS = {
@@ -43,6 +44,9 @@ def crash_of(ending: Ending, limits: Limits, detail: str) -> Crash:
         name = signal.Signals(ending.signal).name if ending.signal in _known() else f"signal {ending.signal}"
         return Crash(kind="killed", message=f"{words or 'ended'} ({name})", signal=ending.signal, detail=detail)
     code = ending.exit_code or 0
+    if code == FAULT_STATUS:
+        last = detail.strip().splitlines()[-1:] or ["no message"]
+        return Crash(kind="exit", message=f"its process failed: {last[0]}", exit_code=code, detail=detail)
     return Crash(
         kind="exit", message=f"ended its own process with exit code {code}", exit_code=ending.exit_code, detail=detail
     )

@@ -72,11 +72,15 @@ class Evaluation:
         self.stage: Callable[[str, int, int], None] = lambda stage, done, total: None
         self.specs: tuple[TensorSpec, ...] = ()
         """Of the inputs at the case on the line."""
+        self.parameters: dict[str, tuple[int, ...]] = {}
+        """The candidate's own, by name."""
         self.seeds_used: list[int] = []
         self.cases_used: list[str] = []
         """Sizes beside the given ones; the referee forgets them afterwards."""
         self.alongside: Beyond | None = None
         """Begun with the first attempt on a card, in a second case; `joined` waits for it."""
+        self.backward: Beyond | None = None
+        """The trials of gradients, for problems that have them."""
         self.second: Exchange | None = None
         """That second case; whoever uses it last releases it."""
         self._beside: asyncio.Task[None] | None = None
@@ -186,6 +190,8 @@ class Evaluation:
         try:
             await self._ready(case)
             await self._trials(case, choice)
+            if self.problem.backward and self.got.crash is None and self.backward is not None:
+                await self.backward(self)
         except ReferenceFailed as failed:
             if choice.smaller and failed.crash.kind in ("out_of_memory", "timeout", "killed"):
                 raise _Again(Choice(case=choice.smaller[0], smaller=choice.smaller[1:])) from None
@@ -225,7 +231,7 @@ class Evaluation:
         finally:
             loading.cancel()
             making.cancel()
-        self.specs = specs
+        self.specs, self.parameters = specs, own
         await self.exchange.make("inputs", specs)
         await self.exchange.share_state(case, opened, own)
 

@@ -155,10 +155,11 @@ class Exchange:
     ) -> Trial:
         """One run on fresh inputs, compared by the referee. A run that ends badly is a Trial with a crash.
 
-        `options` go into the questions: `force` and `ablate` to the case, `twist` and `keep` to the referee.
+        `options` go into the questions: `force` and `ablate` to the case, `twist` and `keep` to the referee, `backward`
+        (which gradients) to both.
         """
-        told: dict[str, Any] = {name: options[name] for name in ("twist", "keep") if name in options}
-        asked: dict[str, Any] = {name: options[name] for name in ("force", "ablate") if name in options}
+        told: dict[str, Any] = {name: options[name] for name in ("twist", "keep", "backward") if name in options}
+        asked: dict[str, Any] = {name: options[name] for name in ("force", "ablate", "backward") if name in options}
         await self.fill(case, [{"name": "inputs", "what": "inputs", "seed": seed, **told}])
         asking = Asking(run_s=run_s or self.limits.run_s, build_s=self.limits.build_s)
         try:

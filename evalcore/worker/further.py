@@ -5,6 +5,8 @@ A process that dies here leaves a remark at most: the trials that decide were ri
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evalcore.facts import Trial
 from evalcore.problem import Case
 from evalcore.shapes import neighbours
@@ -15,6 +17,7 @@ from evalcore.worker.exchange import CaseFailed
 
 _QUICK_S = 0.05
 """Where one trial takes less than this under the interpreter, neighbours are tried on a save as well."""
+_MOST_CONFIGS = {"fast": 2, "thorough": 24}
 _MOST_NEIGHBOURS = {"fast": 2, "thorough": 8}
 _RUN_S = 10.0
 TWISTS = ("scaled by 100", "scaled by 0.01", "shifted by 10", "with NaN", "with infinities")
@@ -28,6 +31,7 @@ async def look_further(evaluation: Evaluation) -> None:
         if evaluation.thorough:
             await _repeated(evaluation)
             await _twisted(evaluation)
+        await _configs(evaluation)
         await listed_sizes(evaluation)
         await _neighbours(evaluation)
     except (CaseFailed, ReferenceFailed, Untransferable):
@@ -44,6 +48,30 @@ async def _ablated(evaluation: Evaluation) -> None:
         trial = await evaluation.exchange.trial(evaluation.line, seed, kind="ablated", run_s=_RUN_S, ablate=True)
     if trial.crash is None:
         evaluation.got.trials.append(trial)
+
+
+async def _configs(evaluation: Evaluation) -> None:
+    """Each config of an autotuned kernel by itself: all in thorough mode, on a save those that are new.
+
+    A config that does not compile or needs too much is none that a tuner would take: no fault of the answer.
+    """
+    learned = evaluation.got.learned
+    if learned is None:
+        return
+    for kernel, configs in learned.configs:
+        known = evaluation.tools.remembered.configs(evaluation.sha, kernel)
+        fresh = [config for config in configs if evaluation.thorough or (known and config not in known)]
+        chosen = learned.winners.get(kernel)
+        wanted = [config for config in fresh if config != chosen or evaluation.thorough]
+        most = _MOST_CONFIGS[evaluation.job.mode.value]
+        for config, seed in zip(wanted[:most], evaluation.seeds(evaluation.line, most, kernel), strict=False):
+            with evaluation.stages.timed("configs"):
+                trial = await evaluation.exchange.trial(evaluation.line, seed, kind="config", force=[kernel, config])
+            if trial.crash is None:
+                evaluation.got.trials.append(replace(trial, case=config))
+            elif not evaluation.exchange.spare.child.alive:
+                return
+        evaluation.tools.remembered.keep_configs(evaluation.sha, kernel, configs)
 
 
 async def _repeated(evaluation: Evaluation) -> None:

@@ -24,6 +24,7 @@ from evalcore.jobs import EvalJob, Refusal
 from evalcore.problem import Problem
 from evalcore.worker import mains
 from evalcore.worker.background import Background
+from evalcore.worker.backward import backward_trials
 from evalcore.worker.beyond import beyond
 from evalcore.worker.call_on import alongside
 from evalcore.worker.checks import Checks
@@ -193,7 +194,7 @@ class Worker:
         evaluation.stage = lambda stage, done, total: self.lines.send(
             "stage", job_id=job.job_id, stage=stage, done=done, total=total
         )
-        evaluation.alongside = alongside
+        evaluation.alongside, evaluation.backward = alongside, backward_trials
         try:
             await evaluation.run(beyond)
             evaluation.stage("judge", 0, 1)

@@ -19,6 +19,7 @@ from evalcore.gpu.compare import compare
 from evalcore.gpu.counting import count
 from evalcore.gpu.dispatch_modes import keep_compiler_out
 from evalcore.gpu.faults import CandidateFault, locate
+from evalcore.gpu.gradients import Gradients
 from evalcore.gpu.inputs import UnsupportedInput, fill_, flat_values, to_specs
 from evalcore.gpu.loading import Loaded, init_inputs, load, make_inputs
 from evalcore.gpu.outputs import Output
@@ -156,7 +157,7 @@ class Referee:
         state = side.loaded.state
         return {
             "init": encode(to_specs(side.init)),
-            "state": encode(to_specs([_plain(each) for each in state.values()], list(state))),
+            "state": encode(to_specs(list(state.values()), list(state))),
             "files": encode(side.loaded.files()),
             "flags": precision_flags(),
         }
@@ -266,6 +267,8 @@ class Referee:
             errors = differences(kept, outputs)
         else:
             errors = compare(outputs, found.key, self._problem.tolerance, format=self._problem.format)
+        if body["kind"] == "backward":
+            errors = tuple(replace(each, output=_inner(each.output)) for each in errors)
         name = body.get("twist") or side.case.name
         trial = Trial(
             case=name, seed=seed, outputs=errors, mutated_inputs=mutated, kind=body["kind"], origin=side.case.origin
@@ -279,7 +282,17 @@ class Referee:
         if body["kind"] == "timed" and side.rotation is not None:
             inputs = side.rotation.turn(seed)
             return InputSet(inputs=inputs, key=answer(side.loaded, inputs, seed=seed))
+        if body["kind"] == "backward":
+            return self._gradients(side, seed, body["backward"])
         return self._set(side, seed, body.get("twist"))
+
+    def _gradients(self, side: Side, seed: int, back: Body) -> InputSet:
+        """The same inputs, with the reference's gradients for an answer."""
+        inputs = self._inputs(side, seed, timed=False)
+        program = Gradients(
+            program=side.loaded, inputs=tuple(back["inputs"]), parameters=tuple(back["parameters"]), seed=back["seed"]
+        )
+        return InputSet(inputs=inputs, key=answer(program, inputs, seed=seed))
 
     def _after(self, body: Body, found: InputSet) -> dict[int, torch.Tensor]:
         """Flat input index -> the case's tensor as it is now."""
@@ -317,6 +330,11 @@ class Referee:
 
 def _plain(value: Any) -> Any:
     return value.detach() if isinstance(value, torch.Tensor) else value
+
+
+def _inner(output: str) -> str:
+    """'grad x' from "out['grad x']"."""
+    return output.removeprefix("out['").removesuffix("']")
 
 
 def _changed_input(index: int, tensor: torch.Tensor) -> Output:

@@ -19,6 +19,7 @@ class Remembered:
     def __init__(self) -> None:
         self._references: OrderedDict[tuple[str, str, str], tuple[Samples, ...]] = OrderedDict()
         self._winners: OrderedDict[str, dict[str, str]] = OrderedDict()
+        self._configs: OrderedDict[tuple[str, str], tuple[str, ...]] = OrderedDict()
         self._opponents: OrderedDict[tuple[str, str], tuple[dict[str, Any], ...]] = OrderedDict()
 
     def reference(self, sha: str, device: str, case: str, *, at_least: int) -> tuple[Samples, ...] | None:
@@ -40,6 +41,14 @@ class Remembered:
         """Remember which configs won."""
         if winners:
             _put(self._winners, sha, winners)
+
+    def configs(self, sha: str, kernel: str) -> tuple[str, ...]:
+        """Configs of an autotuned kernel that were there at an evaluation before; () where there was none."""
+        return self._configs.get((sha, kernel), ())
+
+    def keep_configs(self, sha: str, kernel: str, configs: tuple[str, ...]) -> None:
+        """Remember which configs a kernel has."""
+        _put(self._configs, (sha, kernel), configs)
 
     def opponents(self, sha: str, device: str) -> tuple[dict[str, Any], ...]:
         """Rows of torch's own attempts at a problem, where they were measured."""

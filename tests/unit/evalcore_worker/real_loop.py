@@ -270,3 +270,67 @@ def tutorial(folder: Path, text: str = SOFTMAX) -> Problem:
         kernels=("softmax_kernel",),
         project_root=str(folder),
     )
+
+
+SQUARE = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def square_forward(x, out, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(x + offsets, mask=offsets < n)
+    tl.store(out + offsets, a * a, mask=offsets < n)
+
+@triton.jit
+def square_backward(x, grad, out, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(x + offsets, mask=offsets < n)
+    g = tl.load(grad + offsets, mask=offsets < n)
+    tl.store(out + offsets, 2.0 * a * g, mask=offsets < n)
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        out = torch.empty_like(x)
+        square_forward[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        out = torch.empty_like(x)
+        square_backward[(triton.cdiv(x.numel(), 256),)](x, grad.contiguous(), out, x.numel(), BLOCK=256)
+        return out
+
+def square(x):
+    return Square.apply(x)
+"""
+
+
+def with_gradients(folder: Path, text: str = SQUARE) -> Problem:
+    """A function whose gradients are part of the task."""
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / "square.py"
+    place.write_text(text)
+    return Problem(
+        id="square.py::square",
+        format="comment",
+        reference=Program(path=str(place), text=text, entry="", kind=ProgramKind.EXPRESSION, call="x * x"),
+        candidate=Program(path=str(place), text=text, entry="square", kind=ProgramKind.FUNCTION),
+        inputs=Inputs(kind=InputsKind.STATEMENTS, statements="x = torch.randn(1000, requires_grad=True)", names=("x",)),
+        cases=(Case(name="1000"),),
+        kernels=("square_forward", "square_backward"),
+        project_root=str(folder),
+        backward=True,
+    )
+
+
+TUNED = SOFTMAX.replace(
+    "@triton.jit",
+    "@triton.autotune(configs=[triton.Config({'BLOCK': 128}), triton.Config({'BLOCK': 256})], key=['n_cols'])\n"
+    "@triton.jit",
+).replace(", BLOCK=triton.next_power_of_2(n_cols))", ")")
+"""The tutorial's softmax with its block tuned; 78 columns fit both configs."""

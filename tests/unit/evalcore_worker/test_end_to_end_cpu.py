@@ -15,6 +15,8 @@ from evalcore.results import Status
 from tests.unit.evalcore_worker.real_loop import (
     KERNELS,
     SOFTMAX,
+    SQUARE,
+    TUNED,
     RealLoop,
     gone_within,
     kernelbench,
@@ -22,6 +24,7 @@ from tests.unit.evalcore_worker.real_loop import (
     processes_of,
     tutorial,
     with_forward,
+    with_gradients,
 )
 
 pytestmark = pytest.mark.timeout(400)
@@ -232,6 +235,31 @@ def test_thorough_looks_at_other_sizes(loop: RealLoop, tmp_path: Path) -> None:
     assert done.result.correct, done.result.error
     assert any(case.origin == "neighbour" and case.status == "wrong" for case in done.cases)
     assert "fails-at-other-sizes" in {flag.code for flag in done.flags}
+
+
+def test_gradients_are_judged_where_they_are_part_of_the_task(loop: RealLoop, tmp_path: Path) -> None:
+    done = loop.evaluate(with_gradients(tmp_path))
+    assert done.result.correct, done.result.error
+    assert "backward" in done.stages
+    wrong = SQUARE.replace("2.0 * a * g", "2.1 * a * g")
+    failed = loop.evaluate(with_gradients(tmp_path, wrong))
+    assert failed.result.status is Status.INCORRECT
+    assert "gradient" in (failed.result.error or "")
+    broken = loop.evaluate(with_gradients(tmp_path, SQUARE.replace("(x,) = ctx.saved_tensors", "(x,) = ctx.nothing")))
+    assert broken.result.status is Status.ERROR
+    assert (
+        "ctx.nothing" in SQUARE.replace("ctx.saved_tensors", "ctx.nothing").splitlines()[broken.diagnostics[0].line - 1]
+    )
+
+
+def test_each_config_of_a_tuned_kernel_is_judged(loop: RealLoop, tmp_path: Path) -> None:
+    assert loop.evaluate(tutorial(tmp_path, TUNED), mode=Mode.THOROUGH).result.correct
+    wrong = TUNED.replace("{'BLOCK': 256}", "{'BLOCK': 64}")
+    done = loop.evaluate(tutorial(tmp_path, wrong), mode=Mode.THOROUGH)
+    assert done.result.status is Status.INCORRECT
+    assert "BLOCK=64" in (done.result.error or "")
+    saved = loop.evaluate(tutorial(tmp_path, wrong.replace("'BLOCK': 64", "'BLOCK': 32")))
+    assert saved.result.status is Status.INCORRECT, "a config that is new since the last evaluation runs on a save"
 
 
 def test_too_large_is_reduced_and_said(loop: RealLoop, tmp_path: Path) -> None:
