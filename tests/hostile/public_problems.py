@@ -46,7 +46,7 @@ class Row:
 
 def fetch(folder: Path = FOLDER) -> Path:
     """The packages, unpacked; downloaded once."""
-    if not (folder / "liger_kernel").is_dir():
+    if not (folder / "packaging").is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes", "-r", str(PINS)]
         subprocess.run([*command, "-d", str(folder)], check=True)
@@ -68,13 +68,17 @@ _HALF = "torch.randn(64, 512, dtype=torch.float16)"
 _BRAIN = "torch.randn(64, 512, dtype=torch.bfloat16)"
 
 PUBLIC: tuple[Row, ...] = (
-    _liger("softmax", "softmax", "LigerSoftmaxFunction", "LigerSoftmaxFunction.apply(x)", "torch.softmax(x, -1)", _ROWS),
-    _liger("softmax_half", "softmax", "LigerSoftmaxFunction", "LigerSoftmaxFunction.apply(x)", "torch.softmax(x, -1)", _HALF),
+    _liger("softmax", "softmax", "LigerSoftmaxFunction",
+           "LigerSoftmaxFunction.apply(x)", "torch.softmax(x, -1)", _ROWS),
+    _liger("softmax_half", "softmax", "LigerSoftmaxFunction",
+           "LigerSoftmaxFunction.apply(x)", "torch.softmax(x, -1)", _HALF),
     _liger("layer_norm", "layer_norm", "LigerLayerNormFunction", "LigerLayerNormFunction.apply(x, w, b, 1e-6)",
            "F.layer_norm(x, (512,), w, b, 1e-6)", f"{_ROWS}, torch.rand(512), torch.randn(512)", "x, w, b"),
-    _liger("rms_norm", "rms_norm", "LigerRMSNormFunction", "LigerRMSNormFunction.apply(x, w, 1e-6, 0.0, 'llama', False)",
+    _liger("rms_norm", "rms_norm", "LigerRMSNormFunction",
+           "LigerRMSNormFunction.apply(x, w, 1e-6, 0.0, 'llama', False)",
            "F.rms_norm(x, (512,), w, 1e-6)", f"{_ROWS}, torch.rand(512)", "x, w"),
-    _liger("rms_norm_half", "rms_norm", "LigerRMSNormFunction", "LigerRMSNormFunction.apply(x, w, 1e-6, 0.0, 'gemma', False)",
+    _liger("rms_norm_half", "rms_norm", "LigerRMSNormFunction",
+           "LigerRMSNormFunction.apply(x, w, 1e-6, 0.0, 'gemma', False)",
            "F.rms_norm(x, (512,), w, 1e-6)", f"{_HALF}, torch.rand(512, dtype=torch.float16)", "x, w"),
     _liger("geglu", "geglu", "LigerGELUMulFunction", "LigerGELUMulFunction.apply(a, b)",
            "F.gelu(a, approximate='tanh') * b", f"{_ROWS}, {_ROWS}", "a, b"),
@@ -101,16 +105,20 @@ PUBLIC: tuple[Row, ...] = (
     _liger("poly_norm", "poly_norm", "LigerPolyNormFunction", "LigerPolyNormFunction.apply(x, w, b, 1e-6, False)",
            "sum(w[2 - k] * (x ** (k + 1)) * torch.rsqrt((x ** (2 * k + 2)).mean(-1, keepdim=True) + 1e-6)"
            " for k in range(3)) + b", f"{_ROWS}, torch.rand(3), torch.rand(1)", "x, w, b"),
-    _liger("kl_div", "kl_div", "LigerKLDivLossFunction", "LigerKLDivLossFunction.apply(p, q, 'batchmean', False, 1e-10)",
-           "F.kl_div(p, q, reduction='batchmean')", "torch.randn(32, 256).log_softmax(-1), torch.randn(32, 256).softmax(-1)",
+    _liger("kl_div", "kl_div", "LigerKLDivLossFunction",
+           "LigerKLDivLossFunction.apply(p, q, 'batchmean', False, 1e-10)",
+           "F.kl_div(p, q, reduction='batchmean')",
+           "torch.randn(32, 256).log_softmax(-1), torch.randn(32, 256).softmax(-1)",
            "p, q"),
     _liger("tvd", "tvd", "LigerTVDLossFunction", "LigerTVDLossFunction.apply(p, q)",
-           "0.5 * (p - q).abs().sum(-1).mean()", "torch.randn(32, 256).softmax(-1), torch.randn(32, 256).softmax(-1)", "p, q"),
+           "0.5 * (p - q).abs().sum(-1).mean()", "torch.randn(32, 256).softmax(-1), torch.randn(32, 256).softmax(-1)",
+           "p, q"),
     _liger("jsd", "jsd", "LigerJSDFunction", "LigerJSDFunction.apply(p, q)",
            "0.5 * (F.kl_div(torch.log(0.5 * (p.exp() + q.exp())), p, reduction='batchmean', log_target=True)"
            " + F.kl_div(torch.log(0.5 * (p.exp() + q.exp())), q, reduction='batchmean', log_target=True))",
            "torch.randn(32, 256).log_softmax(-1), torch.randn(32, 256).log_softmax(-1)", "p, q"),
-    _liger("softmax_brain", "softmax", "LigerSoftmaxFunction", "LigerSoftmaxFunction.apply(x)", "torch.softmax(x, -1)", _BRAIN),
+    _liger("softmax_brain", "softmax", "LigerSoftmaxFunction",
+           "LigerSoftmaxFunction.apply(x)", "torch.softmax(x, -1)", _BRAIN),
     _liger("swiglu_brain", "swiglu", "LigerSiLUMulFunction", "LigerSiLUMulFunction.apply(a, b)", "F.silu(a) * b",
            f"{_BRAIN}, {_BRAIN}", "a, b"),
     _liger("layer_norm_half", "layer_norm", "LigerLayerNormFunction", "LigerLayerNormFunction.apply(x, w, b, 1e-6)",
@@ -124,13 +132,15 @@ PUBLIC: tuple[Row, ...] = (
            "F.gelu(a, approximate='tanh') * b", "torch.randn(33, 301), torch.randn(33, 301)", "a, b"),
     _liger("swiglu_odd", "swiglu", "LigerSiLUMulFunction", "LigerSiLUMulFunction.apply(a, b)", "F.silu(a) * b",
            "torch.randn(33, 301), torch.randn(33, 301)", "a, b"),
-    _liger("rms_norm_odd", "rms_norm", "LigerRMSNormFunction", "LigerRMSNormFunction.apply(x, w, 1e-6, 0.0, 'none', False)",
+    _liger("rms_norm_odd", "rms_norm", "LigerRMSNormFunction",
+           "LigerRMSNormFunction.apply(x, w, 1e-6, 0.0, 'none', False)",
            "F.rms_norm(x, (301,), w, 1e-6)", "torch.randn(33, 301), torch.rand(301)", "x, w"),
     _liger("layer_norm_odd", "layer_norm", "LigerLayerNormFunction", "LigerLayerNormFunction.apply(x, w, b, 1e-5)",
            "F.layer_norm(x, (301,), w, b, 1e-5)", "torch.randn(33, 301), torch.rand(301), torch.randn(301)", "x, w, b"),
     _liger("dyt_odd", "dyt", "LigerDyTFunction", "LigerDyTFunction.apply(x, a, g, b)", "torch.tanh(x * a) * g + b",
            "torch.randn(33, 301), torch.rand(1), torch.rand(301), torch.randn(301)", "x, a, g, b"),
-    _liger("group_norm_one", "group_norm", "LigerGroupNormFunction", "LigerGroupNormFunction.apply(x, w, b, 6, 6, 1e-5)",
+    _liger("group_norm_one", "group_norm", "LigerGroupNormFunction",
+           "LigerGroupNormFunction.apply(x, w, b, 6, 6, 1e-5)",
            "F.group_norm(x, 6, w, b, 1e-5)", "torch.randn(3, 6, 200), torch.rand(6), torch.randn(6)", "x, w, b"),
     _liger("sparsemax_half_scale", "sparsemax", "LigerSparsemaxFunction", "LigerSparsemaxFunction.apply(x, -1)",
            "(x - (((x.sort(-1, descending=True)[0].cumsum(-1) - 1) / torch.arange(1, 65, device=x.device, dtype=x.dtype))"
