@@ -99,6 +99,8 @@ def _words(exc: Any) -> str:
     if not message:
         unsupported = type(exc).__name__ == "UnsupportedLanguageConstruct"
         message = "unsupported in a kernel" if unsupported else "does not compile"
+    # Triton's own last parameter, which a person never passes
+    message = re.sub(r"got multiple values for argument '_\w+'", "takes fewer positional arguments", message)
     if type(exc).__name__ == "CompileTimeAssertionFailure" and "assert" not in message.lower():
         message = f"static_assert failed: {message}"
     return message

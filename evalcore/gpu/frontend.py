@@ -39,10 +39,13 @@ _TELLING = re.compile(
 _SHAPES = re.compile(r"shape|dimension|broadcast|power of|static_assert|elements|reduction", re.IGNORECASE)
 """Errors that hang on sizes alone: to be trusted where the text fixes every size."""
 _NOT_DEFINED = re.compile(r"name '(\w+)' is not defined|(\w+) is not defined")
-_ALWAYS_WRONG = re.compile(r"module 'triton[\w.]*' has no attribute|Cannot access global variable")
+_ALWAYS_WRONG = re.compile(
+    r"module 'triton[\w.]*' has no attribute|Cannot access global variable|comprehensions are not supported|"
+    r"unsupported AST node"
+)
 _CALL_SHAPE = re.compile(
     r"missing \d+ required (?:positional|keyword)|unexpected keyword argument|got multiple values|"
-    r"takes (?:from )?\d+ (?:to \d+ )?positional|missing a required argument|too many positional"
+    r"takes (?:from )?\d+ (?:to \d+ )?positional|takes fewer positional|missing a required argument|too many positional"
 )
 
 

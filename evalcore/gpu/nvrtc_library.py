@@ -294,9 +294,11 @@ def parse_log(log: str, name: str, text: str) -> tuple[tuple[Message, ...], bool
 
 def _caret(lines: list[str], index: int, source: list[str], number: int) -> int:
     """Column from the caret line under the echoed source, which carries two spaces of its own."""
-    for offset in (1, 2, 3):
-        if index + offset < len(lines) and lines[index + offset].strip() == "^":
-            return max(lines[index + offset].index("^") - 2, 0) + 1
+    for line in lines[index + 1 : index + 4]:
+        if _DIAG.match(line):
+            break
+        if line.strip() == "^":
+            return max(line.index("^") - 2, 0) + 1
     text = source[number - 1] if 0 < number <= len(source) else ""
     return len(text) - len(text.lstrip()) + 1
 
