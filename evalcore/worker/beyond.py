@@ -6,6 +6,7 @@ from evalcore.judge import judge
 from evalcore.worker.call_on import call_on
 from evalcore.worker.evaluation import Evaluation
 from evalcore.worker.further import look_further
+from evalcore.worker.stalled import sample_stalls
 from evalcore.worker.timed_part import time_line
 
 
@@ -18,3 +19,5 @@ async def beyond(evaluation: Evaluation) -> None:
         await call_on(evaluation)
     if judge(evaluation.facts()).result.correct:
         await look_further(evaluation)
+        if evaluation.thorough and evaluation.on_card:
+            await sample_stalls(evaluation)

@@ -159,23 +159,31 @@ class Spares:
             self._station.bury(spare.child, spare.folder)
 
     async def _make(self, device: str, roots: tuple[str, ...]) -> Spare:
-        """Fork and warm one. Where the driver does not bear a layer of the sandbox, it is given up, the last first."""
+        """Fork and warm one. Where the driver does not bear a layer of the sandbox, it is given up, the last first; but
+        only if that helps: a card without memory is no reason to confine less."""
+        station = self._station
+        wanted = station.layers
         while True:
             try:
-                return await self._fork(device, roots)
+                made = await self.fork(device, roots)
             except CannotWarm:
-                station = self._station
                 if device == "cpu" or not station.options.sandbox or not station.layers:
+                    station.layers = wanted
                     raise
                 station.layers = station.layers[:-1]
+            else:
+                if station.layers != wanted:
+                    station.say("warning", f"this card does not open under {set(wanted) - set(station.layers)}")
+                return made
 
-    async def _fork(self, device: str, roots: tuple[str, ...]) -> Spare:
+    async def fork(self, device: str, roots: tuple[str, ...], *, clock: bool = True) -> Spare:
+        """One new case, warm. Without a clock no recorder runs in it, as a profiler of its own needs. Raises CannotWarm."""
         station = self._station
         folder = station.child_folder("case")
         scratch.seed(station.stubs, os.path.join(folder, "triton"))
         entries = sandbox.entries(roots)
         settling = station.settling(folder, device, roots)
-        child = station.family.fork("case", lambda post: case_main(post, settling, ipc=station.ipc, clock=True))
+        child = station.family.fork("case", lambda post: case_main(post, settling, ipc=station.ipc, clock=clock))
         try:
             letter = await child.ask({"ask": "warm"}, timeout_s=WARM_S)
         except ChildEnded:

@@ -18,7 +18,7 @@ from evalcore.wire import encode
 from evalcore.worker import relay
 from evalcore.worker.desks import random_source, trial_seed
 from evalcore.worker.evaluation import Evaluation
-from evalcore.worker.exchange import Asking
+from evalcore.worker.exchange import Asking, Exchange
 from evalcore.worker.post import Letter
 from evalcore.worker.reference_time import reference_samples
 
@@ -34,7 +34,7 @@ _BURSTS = 2
 async def time_line(evaluation: Evaluation) -> None:
     """Time the candidate and, where it is not known yet, the reference. Facts go into the evaluation."""
     specs = evaluation.specs
-    slots = await _make_ring(evaluation, specs)
+    slots = await make_ring(evaluation.exchange, specs)
     await evaluation.joined()
     evaluation.stage("timing", 0, 1)
     async with evaluation.station.alone(evaluation.device, evaluation.stages):
@@ -53,12 +53,13 @@ def stop_of(evaluation: Evaluation) -> dict[str, Any]:
     return dict(encode(THOROUGH if evaluation.thorough else FAST))
 
 
-async def _make_ring(evaluation: Evaluation, specs: tuple[TensorSpec, ...]) -> int:
+async def make_ring(exchange: Exchange, specs: tuple[TensorSpec, ...]) -> int:
+    """Have a case make and lend the buffers for timed calls. Returns how many sets there are."""
     size = sum(_size_bytes(spec) for spec in specs if spec.is_tensor)
-    free = evaluation.exchange.spare.facts.get("device", {}).get("free_bytes", 0)
+    free = exchange.spare.facts.get("device", {}).get("free_bytes", 0)
     slots = slots_for(size, free)
     for slot in range(slots):
-        await evaluation.exchange.make(f"ring-{slot}", specs, margin=MARGIN_BYTES)
+        await exchange.make(f"ring-{slot}", specs, margin=MARGIN_BYTES)
     return slots
 
 
@@ -70,7 +71,7 @@ def _size_bytes(spec: TensorSpec) -> int:
 async def _time_candidate(evaluation: Evaluation, slots: int) -> None:
     exchange, line = evaluation.exchange, evaluation.line
     stop = stop_of(evaluation)
-    server = _Server(evaluation, slots, offers=2 * stop["most"])
+    serving = Serving(evaluation, exchange, slots, offers=2 * stop["most"])
     card = evaluation.station.card(evaluation.device) or {}
     question = {
         "ask": "time",
@@ -84,7 +85,7 @@ async def _time_candidate(evaluation: Evaluation, slots: int) -> None:
     }
     limits = evaluation.job.limits
     asking = Asking(run_s=limits.run_s, build_s=limits.build_s)
-    body = await exchange.ask_plain(question, asking, server.answer)
+    body = await exchange.ask_plain(question, asking, serving.answer)
     try:
         evaluation.got.samples += relay.samples(body.get("samples"), case=line.name, figures=FIGURES)
         evaluation.got.profile = relay.profile(body.get("profile"))
@@ -92,11 +93,11 @@ async def _time_candidate(evaluation: Evaluation, slots: int) -> None:
         raise await exchange.breach(breach) from None
 
 
-class _Server:
+class Serving:
     """Serves what a timed case asks: refills from the referee, and whether an output is wanted for checking."""
 
-    def __init__(self, evaluation: Evaluation, slots: int, *, offers: int) -> None:
-        self._evaluation, self._slots = evaluation, slots
+    def __init__(self, evaluation: Evaluation, exchange: Exchange, slots: int, *, offers: int) -> None:
+        self._evaluation, self._exchange, self._slots = evaluation, exchange, slots
         # drawn here and now, in a process that the candidate is no fork of any more
         self._wanted = set(random_source.sample(range(max(offers, CHECKED_OUTPUTS)), CHECKED_OUTPUTS))
         self._offered = 0
@@ -129,8 +130,7 @@ class _Server:
             }
             for each in fills
         ]
-        evaluation = self._evaluation
-        await evaluation.exchange.fill(evaluation.line, checked)
+        await self._exchange.fill(self._evaluation.line, checked)
         return {}
 
     async def _check(self, letter: Letter) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class _Server:
             "offset": relay.count(body.get("offset"), MARGIN_BYTES),
         }
         seed = self._seed(body.get("index"))
-        trial = await evaluation.exchange.compare(evaluation.line, seed, letter, question)
+        trial = await self._exchange.compare(evaluation.line, seed, letter, question)
         evaluation.got.trials.append(trial)
         return {}
 
