@@ -69,7 +69,7 @@ async def alongside(evaluation: Evaluation) -> None:
     others = _others(evaluation)
     if not others and evaluation.job.compare_with is None:
         return
-    spare = evaluation.tools.spares.take_ready(evaluation.device, evaluation.problem)
+    spare = await evaluation.tools.spares.take_soon(evaluation.device, evaluation.problem)
     if spare is None:
         return
     evaluation.second = Exchange(evaluation.desk, spare, evaluation.job.limits)

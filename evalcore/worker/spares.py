@@ -98,6 +98,14 @@ class Spares:
             self._station.bury(spare.child, spare.folder)
         return None
 
+    async def take_soon(self, device: str, problem: Problem) -> Spare | None:
+        """A warm case that is there, or that is being warmed already; never one that is begun for this."""
+        found = self.take_ready(device, problem)
+        if found is None and self._warming is not None:
+            await asyncio.wait([self._warming])
+            found = self.take_ready(device, problem)
+        return found
+
     async def take(self, device: str, problem: Problem) -> Spare:
         """A warm case for one job: a spare if one fits, else made now. Raises CannotWarm."""
         roots = roots_of(problem)
