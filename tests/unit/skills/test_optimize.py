@@ -156,3 +156,42 @@ async def test_cheating_code_is_refused_before_it_is_run() -> None:
     events = await run(evaluator, ListMemory(), model=model, budget=Budget(attempts=40))
     assert not any("allclose" in j.problem.candidate.text for j in evaluator.jobs)
     assert any(isinstance(e, Progress) and "refused before it was run" in e.message for e in events)
+
+
+async def test_the_tuner_leaves_attempts_for_the_model() -> None:
+    evaluator = ScriptedEvaluator(lambda text: 20.0 if "return" in text else 50.0)
+    model = ScriptedModel(DIAGNOSIS, fenced(BETTER))
+    events = await run(evaluator, ListMemory(), model=model, budget=Budget(attempts=4))
+    assert isinstance(events[-1], Proposal) and events[-1].author == "model"
+    by_tuner = [j for j in evaluator.jobs if "return" not in j.problem.candidate.text]
+    assert len(by_tuner) == 2
+
+
+async def test_a_models_cuda_file_is_not_read_as_python() -> None:
+    cuda = "__global__ void k(float* x) { x[threadIdx.x] *= 2.0f; }\n"
+    better = cuda.replace("*= 2.0f", "+= x[threadIdx.x]")
+    model = ScriptedModel(DIAGNOSIS, f"CHANGE: an addition\n```cuda\n{better}```\n")
+    evaluator = ScriptedEvaluator(lambda text: 20.0 if "+=" in text else 50.0)
+    base = measurement(correct(runtime_us=50.0, ref_runtime_us=100.0))
+    request = Request(job=job(cuda), text=cuda, base=base, base_seq=1, language="cuda")
+    events = [event async for event in optimize(request, evaluator=evaluator, memory=ListMemory(), model=model)]
+    assert isinstance(events[-1], Proposal) and events[-1].new_text == better
+
+
+async def test_why_the_model_brought_nothing_comes_with_the_progress() -> None:
+    cheat = TEXT + "\nimport torch\ntorch.allclose = lambda *a, **k: True\n"
+    model = ScriptedModel(DIAGNOSIS, fenced(cheat), fenced(cheat))
+    events = await run(ScriptedEvaluator(time_by_warps), ListMemory(), model=model)
+    (told,) = [e.refusal for e in events if isinstance(e, Progress) and e.refusal is not None]
+    assert told.code == "model_answer" and isinstance(events[-1], Proposal) and events[-1].author == "tuner"
+
+
+async def test_an_ab_that_could_not_be_had_is_not_called_slow() -> None:
+    class WithoutAb(ScriptedEvaluator):
+        async def evaluate(self, job: EvalJob) -> Measurement | Refusal:
+            return await ScriptedEvaluator.evaluate(self, replace(job, compare_with=None))
+
+    memory = ListMemory()
+    events = await run(WithoutAb(time_by_warps), memory)
+    assert events[-1].code == "no_gain" and "could not be had" in events[-1].message
+    assert any("could not be had" in reason for reason in memory.buried.values())
