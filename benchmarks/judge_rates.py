@@ -50,11 +50,17 @@ def rate(rows: Iterable[Any], name: Callable[[Any], str], good: Callable[[Any], 
     }
 
 
+BORDERLINE: list[str] = []
+"""Attacks that were called correct with the remark that the index asks for."""
+
+
 def attack_held(made: Worker, attack: Attack) -> bool:
     """Never correct, or correct with the remark that the index asks for."""
     found = judged(made, attack)
-    codes = {flag.code for flag in found.flags}
-    return bool(codes & set(attack.flags)) if found.result.correct else found.result.status.value in attack.statuses
+    if not found.result.correct:
+        return found.result.status.value in attack.statuses
+    BORDERLINE.append(attack.name)
+    return bool({flag.code for flag in found.flags} & set(attack.flags))
 
 
 def honest_held(made: Worker, honest: Honest) -> bool:
@@ -93,6 +99,7 @@ def measure(card: bool) -> dict[str, Any]:
                 lambda each: judge(made, each).result.correct,
             ),
         }
+    results["attacks_correct_with_a_flag"] = BORDERLINE
     on_cpu = [each for each in faults if not each.cuda]
     missed = one_input_check(on_cpu)
     results["one_input_check"] = {"total": len(missed), "caught": len(missed) - sum(missed.values())}
