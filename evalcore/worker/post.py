@@ -16,7 +16,6 @@ from typing import Any
 
 _HEADER = struct.Struct("!II")
 MOST_BODY_BYTES = 16 << 20
-MOST_FROM_CASE_BYTES = 1 << 20
 _MOST_DESCRIPTORS = 16
 _CHUNK = 1 << 16
 
