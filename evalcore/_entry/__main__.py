@@ -5,6 +5,8 @@ imported. `evalcore` is then registered by file spec, so that exactly one name o
 here is that of Python 3.8, so that an interpreter that is too old gets a sentence and not a SyntaxError.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 
@@ -29,25 +31,40 @@ def _register() -> None:
     spec.loader.exec_module(module)
 
 
-def _too_old() -> int:
+def _unfit() -> tuple[str, str, str] | None:
+    """(what is missing, the sentence, what to do) where no worker can run here at all, else None."""
+    if sys.version_info < _OLDEST:
+        have = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        words = f"Python {have} at {sys.executable} is too old to judge kernels; 3.10 is the oldest that works"
+        return "python", words, "choose a Python 3.10 or newer that has torch"
+    if not hasattr(os, "fork"):
+        return (
+            "fork",
+            "this system cannot fork processes, which judging kernels rests on",
+            "use Linux, or WSL on Windows",
+        )
+    return None
+
+
+def _say_unfit(what: str, words: str, remedy: str) -> int:
     import json
 
     have = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    message = f"Python {have} at {sys.executable} is too old to judge kernels; 3.10 is the oldest that works"
-    missing = {"what": "python", "message": message, "remedy": "choose a Python 3.10 or newer that has torch"}
+    missing = {"what": what, "message": words, "remedy": remedy}
     hello = {"frame": "hello", "protocol": 1, "python": have, "executable": sys.executable, "missing": [missing]}
     hello.update({"torch": None, "triton": None, "devices": [], "isolation": [], "fork": hasattr(os, "fork")})
     hello.update({"flavour": None, "evaluator_sha": None, "evaluator_md5": None, "scratch": None})
     os.write(1, (json.dumps(hello) + "\n").encode())
-    os.write(2, (message + "\n").encode())
+    os.write(2, (words + "\n").encode())
     return 3
 
 
 def main() -> int:
     """Repair sys.path, register evalcore, hand over to the role. Returns the exit status."""
     _repair_path()
-    if sys.version_info < _OLDEST:
-        return _too_old()
+    unfit = _unfit()
+    if unfit is not None:
+        return _say_unfit(*unfit)
     _register()
     from evalcore.worker.start import start
 

@@ -22,6 +22,7 @@ from evalcore.worker.stages import Stages
 _FEW_THREADS = 4
 _LOCK_EVERY_S = 0.004
 _LOCK_MOST_S = 60.0
+_LOCK_SAY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,8 +170,11 @@ class Station:
         lock = self.lock(device)
         with stages.timed("lock"):
             await self.buried()
-            end = self.loop.time() + _LOCK_MOST_S
-            while not lock.try_alone() and self.loop.time() < end:
+            begun, said = self.loop.time(), False
+            while not lock.try_alone() and (waited := self.loop.time() - begun) < _LOCK_MOST_S:
+                if waited > _LOCK_SAY_S and not said:
+                    said = True
+                    self.say("info", f"waiting for {device}: process {lock.holder()} measures on it")
                 await asyncio.sleep(_LOCK_EVERY_S)
         try:
             yield
