@@ -80,6 +80,8 @@ async def optimize(
     if model is not None:
         async for event in search.ask_model(ModelRound(model, language=request.language)):
             yield event
+    if search.best is not search.base:
+        yield Progress(message=f"interleaved A/B against your text: {search.best.words}")
     yield await search.conclude()
 
 
