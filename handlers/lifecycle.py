@@ -15,6 +15,7 @@ from server import config
 from server.events import SettingsRead, Trusted
 from server.lsp.ext import EditorPythonParams, TrustParams
 from server.lsp.language_server import OdysseyServer
+from server.tracing import set_tracing
 
 log = logging.getLogger("odyssey.lifecycle")
 
@@ -102,6 +103,7 @@ def _read_settings(ls: OdysseyServer, section: Any) -> None:
     settings, problems = config.read(section)
     for problem in problems:
         ls.outbox.say("warning", problem)
+    set_tracing(ls.session.host, on=settings.trace)
     if settings != ls.session.state.settings:
         ls.session.apply(SettingsRead(settings=settings))
         ls.outside.settings_changed()

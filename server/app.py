@@ -14,7 +14,7 @@ from typing import Any
 from handlers.registry import COMMANDS, FEATURES, LISTENERS, OUTBOX
 from server.host import Host
 from server.lsp.language_server import OdysseyServer
-from server.lsp.pipes import PipeReader, PipeWriter, stream_bodies
+from server.lsp.stdio import PipeReader, PipeWriter, stream_bodies
 from server.session import Session
 
 END_S = 6.0

@@ -10,7 +10,6 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 
 from server.host import Host
 
@@ -52,7 +51,7 @@ def build_parser(*, only_lsp: bool = False) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="odyssey", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=f"odyssey {_version()}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_lsp(commands)
     if only_lsp:
@@ -88,8 +87,10 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _version() -> str:
-    try:
-        return metadata.version("odyssey-lsp")
-    except metadata.PackageNotFoundError:
-        return "0"
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for: that takes longer than the rest of the start."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        metadata = importlib.import_module("importlib.metadata")
+        print(f"odyssey {metadata.version('odyssey-lsp')}")
+        parser.exit()

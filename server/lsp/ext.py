@@ -97,17 +97,17 @@ class TrustParams:
 
 
 @attrs.frozen(kw_only=True)
-class EditorPythonParams:
-    """client -> server: the interpreter that is chosen in the editor."""
-
-    path: str | None = None
-
-
-@attrs.frozen(kw_only=True)
 class KeyParams:
     """client -> server: the model's key out of the editor's secret storage; without one it is forgotten."""
 
     key: str | None = attrs.field(default=None, repr=False)
+
+
+@attrs.frozen(kw_only=True)
+class EditorPythonParams:
+    """client -> server: the interpreter that is chosen in the editor."""
+
+    path: str | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -75,6 +75,7 @@ class OdysseyProtocol(LanguageServerProtocol):
             self._refuse(data.get("id") if isinstance(data, dict) else None, -32600, "The message is no JSON-RPC 2.0.")
             return
         msg_id, method = data.get("id"), data.get("method")
+        log.debug("<- %s %s", method or "answer", "" if msg_id is None else msg_id)
         if isinstance(method, str) and (why := self._not_now(method)) is not None:
             if msg_id is not None:
                 self._refuse(msg_id, *why)

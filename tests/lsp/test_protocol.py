@@ -102,25 +102,25 @@ async def test_initialize_twice_is_refused(raw, workspace):
     assert (await raw.request(2, "initialize", {"capabilities": {}}))["error"]["code"] == -32600
 
 
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("textDocument/hover", {"textDocument": 5}),
-        ("textDocument/hover", None),
-        ("textDocument/codeAction", {"range": "no"}),
-        ("odyssey/candidate", {}),
-        ("odyssey/ledgerRows", {"limit": "many"}),
-        ("odyssey/pin", [1]),
-        ("workspace/executeCommand", {"command": "odyssey.evaluate", "arguments": [{"uri": 3}]}),
-        ("workspace/executeCommand", {"command": "odyssey.pinBaseline", "arguments": []}),
-    ],
+INVALID = (
+    ("textDocument/hover", {"textDocument": 5}),
+    ("textDocument/hover", None),
+    ("textDocument/codeAction", {"range": "no"}),
+    ("odyssey/candidate", {}),
+    ("odyssey/ledgerRows", {"limit": "many"}),
+    ("odyssey/pin", [1]),
+    ("workspace/executeCommand", {"command": "odyssey.evaluate", "arguments": [{"uri": 3}]}),
+    ("workspace/executeCommand", {"command": "odyssey.pinBaseline", "arguments": []}),
 )
-async def test_invalid_params_get_an_answer_without_paths(raw, workspace, method, params):
+
+
+async def test_invalid_params_get_an_answer_without_paths(raw, workspace):
     await raw.initialize(workspace)
-    error = (await raw.request(7, method, params))["error"]
-    assert error["code"] == -32602
-    assert "Traceback" not in json.dumps(error) and str(Path(sys.prefix)) not in json.dumps(error)
-    assert (await raw.request(8, "textDocument/hover", _hover(workspace)))["result"] is None
+    for number, (method, params) in enumerate(INVALID, start=7):
+        error = (await raw.request(number, method, params))["error"]
+        assert error["code"] == -32602, (method, params)
+        assert "Traceback" not in json.dumps(error) and str(Path(sys.prefix)) not in json.dumps(error)
+    assert (await raw.request(99, "textDocument/hover", _hover(workspace)))["result"] is None
 
 
 async def test_a_fault_in_a_handler_is_answered_without_a_traceback(raw, workspace):
