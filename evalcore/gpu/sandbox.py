@@ -27,6 +27,8 @@ LAYERS = ("rlimits", "no-new-privs", "namespaces", "landlock")
 _CLONE_NEWUSER, _CLONE_NEWNET, _CLONE_NEWIPC = 0x10000000, 0x40000000, 0x08000000
 _MOST_PROCESSES = 4096
 _MOST_FILE_BYTES = 8 << 30
+_MOST_FILE_BYTES_CARD = 128 << 30
+"""Where device memory cannot be shared, a tensor crosses in one memory file."""
 
 _SYSTEM = (
     "/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/nix/store", "/gnu/store", "/run/opengl-driver", "/run/nvidia",
@@ -61,7 +63,7 @@ def apply(policy: Policy) -> tuple[str, ...]:
     if "namespaces" in policy.layers:
         held += _leave_namespaces()
     if "rlimits" in policy.layers:
-        held += _limit(in_user_namespace="userns" in held)
+        held += _limit(policy, in_user_namespace="userns" in held)
     if "no-new-privs" in policy.layers and _no_new_privileges():
         held.append("no-new-privs")
         if "landlock" in policy.layers:
@@ -99,9 +101,12 @@ def _write(path: str, text: str) -> None:
         os.close(file)
 
 
-def _limit(*, in_user_namespace: bool) -> Iterator[str]:
+def _limit(policy: Policy, *, in_user_namespace: bool) -> Iterator[str]:
     """No core files, no endless files. Processes are counted per user namespace, so only there they can be limited."""
-    wanted = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: _MOST_FILE_BYTES}
+    wanted = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: _MOST_FILE_BYTES_CARD if policy.cuda else _MOST_FILE_BYTES,
+    }
     if in_user_namespace:
         wanted[resource.RLIMIT_NPROC] = _MOST_PROCESSES
     for what, most in wanted.items():

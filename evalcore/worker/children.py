@@ -20,10 +20,11 @@ from typing import Any
 from evalcore.worker.birth import be_child
 from evalcore.worker.deadline import Deadline
 from evalcore.worker.post import MOST_BODY_BYTES, Inbox, Letter, Post, PostError, pack, send_with
-from evalcore.worker.processes import descendants, kill_session, kill_tree, send, table
+from evalcore.worker.processes import descendants, kill_members, kill_session, send, table
 
 TAIL_BYTES = 8192
 _LOG_CHUNK = 1 << 16
+_END_S = 5.0
 _MOST_UNASKED = 20_000
 """Messages of its own that a child may send in answer to one question."""
 
@@ -263,7 +264,8 @@ class Family:
 
     def sweep(self, child: Child) -> None:
         """Kill what a child left behind: its session, and orphans that no living child's session owns."""
-        kill_tree(child.pid, own=os.getpid())
+        if child.pid not in self.children:
+            kill_members(child.pid, own=os.getpid())
         self.sweep_orphans()
 
     def sweep_orphans(self) -> None:
@@ -287,6 +289,8 @@ class Family:
         """Kill everything, for the end of the loop."""
         for child in list(self.children.values()):
             child.end("cancelled", "the worker ended")
-        for child in list(self.children.values()):
-            kill_tree(child.pid, own=os.getpid())
+        end = time.monotonic() + _END_S
+        while self.children and time.monotonic() < end:
+            self.reap()
+            time.sleep(0.005)
         self.sweep_orphans()

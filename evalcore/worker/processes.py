@@ -18,7 +18,6 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def _prctl(option: int, value: int) -> bool:
@@ -91,43 +90,25 @@ def send(pid: int, signal_number: int) -> None:
 
 
 def kill_session(leader: int) -> None:
-    """SIGKILL to the process group and to everything of the session and below `leader` that can be seen now."""
+    """SIGKILL to a child that was not waited for yet, and to its process group. Its number cannot be anybody else's."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
     send(leader, signal.SIGKILL)
 
 
-def kill_tree(leader: int, *, own: int | None = None) -> None:
-    """SIGKILL `leader`, its session and all below it, again until none is left: a fork may race with one pass.
+def kill_members(session: int, *, own: int) -> None:
+    """SIGKILL to all of a session whose leader is gone, again until none is left: a fork may race with one pass.
 
-    `own` is a subreaper (us): children of it whose session is `leader`'s are orphans of that tree.
+    Only below `own`, a subreaper: the leader's number may by now belong to a stranger, but not below us.
     """
-    kill_session(leader)
     for _round in range(50):
         processes = table()
-        doomed = descendants([leader], processes)
-        doomed |= {pid for pid, (_parent, session) in processes.items() if session == leader}
-        doomed -= {os.getpid()}
-        if own is not None:
-            doomed -= {own}
+        doomed = {pid for pid in descendants([own], processes) if processes[pid][1] == session}
         if not doomed:
             return
         for pid in doomed:
             send(pid, signal.SIGKILL)
         time.sleep(0)
-
-
-def resident_bytes(pids: Iterable[int]) -> int:
-    """Memory that these processes hold by themselves (resident less shared), summed."""
-    total = 0
-    for pid in pids:
-        try:
-            with open(f"/proc/{pid}/statm", "rb") as file:
-                fields = file.read().split()
-            total += max(int(fields[1]) - int(fields[2]), 0) * _PAGE_BYTES
-        except (OSError, IndexError, ValueError):
-            continue
-    return total
 
 
 def thread_count() -> int:
