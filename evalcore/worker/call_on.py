@@ -42,7 +42,13 @@ async def call_on(evaluation: Evaluation) -> None:
 
 
 def _others(evaluation: Evaluation) -> list[Case]:
-    """The other sizes that the problem lists, smallest first: formats list the largest first."""
+    """The other sizes that the problem lists, smallest first: formats list the largest first.
+
+    None on a save of an autotuned kernel on a card: another size is another key, and all configs are compiled for it.
+    """
+    tuned = "autotune" in evaluation.problem.candidate.text
+    if tuned and evaluation.on_card and not evaluation.thorough:
+        return []
     tried = {case.name for case in evaluation.got.cases}
     return [case for case in evaluation.problem.cases if case.name not in tried and case.origin == "given"][::-1]
 

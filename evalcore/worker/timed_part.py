@@ -23,6 +23,7 @@ from evalcore.worker.post import Letter
 from evalcore.worker.reference_time import reference_samples
 
 FIGURES = ("device", "call", "graph")
+"""All of them in thorough mode; on a save the first two, which tell launch-bound from the rest."""
 MARGIN_BYTES = SHIFTS * SHIFT_BYTES
 CHECKED_OUTPUTS = 2
 """Outputs of timed launches that the referee checks, of all that were offered."""
@@ -77,7 +78,7 @@ async def _time_candidate(evaluation: Evaluation, slots: int) -> None:
         "ask": "time",
         "what": "candidate",
         "case": line.name,
-        "figures": list(FIGURES),
+        "figures": list(FIGURES if evaluation.thorough else FIGURES[:2]),
         "n": stop["most"],
         "stop": stop if evaluation.thorough else None,
         "slots": slots,
