@@ -4,6 +4,7 @@ error or a ptxas error belongs to. Works on the shapes of Triton 3.2 to 3.9, and
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 import weakref
@@ -135,12 +136,17 @@ def _homes(src: str | None) -> list[tuple[str, int, int]]:
         function = reference()
         if function is None or getattr(function, "src", None) != src:
             continue
-        raw = function.raw_src
-        lines = raw if isinstance(raw, list) else str(raw).splitlines(keepends=True)
+        lines = getattr(function, "raw_src", None) or _definition(function)  # Triton 3.2 keeps no raw source
         offset = next((i for i, line in enumerate(lines) if re.match(r"\s*(async\s+)?def\s", line)), 0)
         indent = len(lines[offset]) - len(lines[offset].lstrip())
         found.append((function.fn.__code__.co_filename, function.starting_line_number + offset, indent))
     return found
+
+
+def _definition(function: Any) -> list[str]:
+    """Lines of a function's text from its first decorator to the `def`, as staged for its file."""
+    first = int(function.starting_line_number)
+    return staged_lines(function.fn.__code__.co_filename)[first - 1 : first + 60]
 
 
 def _column(lines: list[str], line: int, byte_column: int) -> int:
@@ -203,16 +209,18 @@ def watch_compiler() -> None:
         remember(self)
 
     jit.JITFunction.__init__ = init
-    backend = sys.modules.get("triton.backends.nvidia.compiler")
-    if backend is None:
+    try:
+        from triton.backends.nvidia.compiler import CUDABackend
+    except ImportError:
         return
-    make_cubin = backend.CUDABackend.make_cubin
+    make_cubin = CUDABackend.make_cubin
+    is_static = isinstance(inspect.getattr_static(CUDABackend, "make_cubin"), staticmethod)  # up to Triton 3.2
 
     def keep_ptx(self: Any, src: str, *args: Any, **kwargs: Any) -> Any:
         with _KeepPtx(src):
-            return make_cubin(self, src, *args, **kwargs)
+            return make_cubin(src, *args, **kwargs) if is_static else make_cubin(self, src, *args, **kwargs)
 
-    backend.CUDABackend.make_cubin = keep_ptx
+    CUDABackend.make_cubin = keep_ptx
 
 
 class _KeepPtx:

@@ -152,7 +152,7 @@ def _jit_function(module: ModuleType, name: str) -> Any:
     """The JITFunction under autotune and heuristics, or None."""
     function = getattr(module, name, None)
     for _ in range(8):
-        if hasattr(function, "arg_names") and hasattr(function, "raw_src"):
+        if hasattr(function, "arg_names") and hasattr(function, "src"):
             return function
         function = getattr(function, "fn", None)
     return None

@@ -130,8 +130,15 @@ def _end(project: Project) -> None:
     for entry in project.added_paths:
         if entry in sys.path:
             sys.path.remove(entry)
+    unload(project)
+
+
+def unload(project: Project) -> None:
+    """Forgets the modules that `project` has loaded so far."""
     for name in project.modules:
         sys.modules.pop(name, None)
+    project.modules.clear()
+    project.files.clear()
 
 
 def settle(project: Project) -> None:

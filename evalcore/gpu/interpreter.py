@@ -7,6 +7,7 @@ after one interpreted launch this process cannot.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -147,17 +148,29 @@ class _Metadata:
 
 
 def _wrap_run() -> None:
-    original = stock.InterpretedFunction.run
+    """Launches and warm-ups return what a compiled kernel would. Up to Triton 3.3 `run` is made for each instance."""
+    kind = stock.InterpretedFunction
+    start = kind.__init__
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        start(self, *args, **kwargs)
+        self.__dict__.pop("run", None)
 
     def run(self: Any, *args: Any, grid: Any = None, warmup: bool = False, **kwargs: Any) -> Any:
-        original(self, *args, grid=grid, warmup=warmup, **kwargs)
+        if not warmup:
+            hooks = getattr(self, "pre_run_hooks", None)
+            more = () if hooks is None else (hooks,)
+            named = {name: value for name, value in kwargs.items() if name in self.arg_names}
+            stock.GridExecutor(self.rewrite(), self.arg_names, grid, *more)(*args, **named)
         return InterpretedLaunch(self, args, kwargs)
 
     def warmup(self: Any, *args: Any, grid: Any = None, **kwargs: Any) -> Any:
         return InterpretedLaunch(self, args, kwargs)
 
-    stock.InterpretedFunction.run = run
-    stock.InterpretedFunction.warmup = warmup
+    def getitem(self: Any, grid: Any) -> Any:
+        return functools.partial(self.run, grid=grid, warmup=False)
+
+    kind.__init__, kind.run, kind.warmup, kind.__getitem__ = init, run, warmup, getitem
 
 
 def _wrap_backward() -> None:

@@ -242,7 +242,16 @@ def _run(project: importing.Project, text: str, keep: Iterable[str]) -> ModuleTy
     project.dropped = bound_names(text)
     if importing.is_member(project.path, text):
         return importing.run_main(project, slice_module(text, gentle=True))
-    return importing.run_main(project, slice_module(text, list(keep)))
+    keep = list(keep)
+    try:
+        return importing.run_main(project, slice_module(text, keep))
+    except ImportError:
+        # perhaps an import that only the dropped part of the file needs, such as pytest or a plotting package
+        lean = slice_module(text, keep, lean=True)
+        if lean == project.main_text:
+            raise
+        importing.unload(project)
+        return importing.run_main(project, lean)
 
 
 def parse_or_raise(text: str, path: str) -> None:

@@ -120,10 +120,12 @@ def test_what_only_a_gpu_can_do_is_said(interpreted, line, words):
 
 
 def test_old_numpy_with_old_triton_is_said_clearly(monkeypatch):
+    import numpy
     import triton
 
     from evalcore.gpu import interpreter
 
     monkeypatch.setattr(triton, "__version__", "3.5.1")
+    monkeypatch.setattr(numpy, "__version__", "2.4.0")
     with pytest.raises(interpreter.WrongVersions, match=r"install 'numpy<2.4' or Triton 3.7"):
         interpreter._check_versions()

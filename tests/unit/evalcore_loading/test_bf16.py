@@ -100,11 +100,12 @@ def body_reduce(op: str) -> None:
     out = torch.empty(8, dtype=torch.int32 if op == "argmin" else torch.float32)
     reduce[(1,)](x, out, OP=op, M=8, N=64)
     want = {
-        "sum": lambda: x.float().sum(1).bfloat16().float(), "max": lambda: x.float().max(1).values,
+        "sum": lambda: x.float().sum(1), "max": lambda: x.float().max(1).values,
         "argmin": lambda: x.argmin(1).int(),
         "custom": lambda: x.float().sum(1), "cumsum": lambda: x.float().cumsum(1).sum(1),
     }[op]()
-    bound = 0.2 if op == "custom" else 1e-3  # the custom reduction rounds to bfloat16 after each step
+    # the custom reduction rounds to bfloat16 after each step, tl.sum once, from Triton 3.3 on
+    bound = {"custom": 0.2, "sum": 4e-3}.get(op, 1e-3)
     torch.testing.assert_close(out, want, atol=bound, rtol=bound)
 
 
