@@ -209,18 +209,19 @@ def watch_compiler() -> None:
         remember(self)
 
     jit.JITFunction.__init__ = init
-    try:
-        from triton.backends.nvidia.compiler import CUDABackend
-    except ImportError:
+    from triton.backends import backends  # up to Triton 3.2 its classes are not those of the module of that name
+
+    if "nvidia" not in backends:
         return
-    make_cubin = CUDABackend.make_cubin
-    is_static = isinstance(inspect.getattr_static(CUDABackend, "make_cubin"), staticmethod)  # up to Triton 3.2
+    backend: Any = backends["nvidia"].compiler
+    make_cubin = backend.make_cubin
+    is_static = isinstance(inspect.getattr_static(backend, "make_cubin"), staticmethod)
 
     def keep_ptx(self: Any, src: str, *args: Any, **kwargs: Any) -> Any:
         with _KeepPtx(src):
             return make_cubin(src, *args, **kwargs) if is_static else make_cubin(self, src, *args, **kwargs)
 
-    CUDABackend.make_cubin = keep_ptx
+    backend.make_cubin = keep_ptx
 
 
 class _KeepPtx:
