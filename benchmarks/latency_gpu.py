@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import queue
 import statistics
 import subprocess
@@ -67,6 +68,12 @@ SUBJECTS = (
         new="tl.full((BLOCK_M, BLOCK_N), 1.{k:04d}e-12, dtype=tl.float32)",
     ),
 )
+
+BROKEN = (
+    Subject(path="examples/softmax.py", kernel="softmax_kernel", old="tl.exp(x - tl.max(x, axis=0))", new="tl.exq(x) + {k}"),
+    Subject(path="examples/reduce_rows.cu", kernel="row_sum_kernel", old="partial += row[i];", new="partial += rowz[i] + {k};"),
+)
+"""Texts that a compiler refuses: Triton's front end, and NVRTC."""
 
 PAIR = SUBJECTS[1]
 """The one that KernelBench's evaluator can judge as it stands."""
@@ -174,6 +181,22 @@ def save(worker: Worker, subject: Subject, number: int, device: str) -> dict[str
     }
 
 
+def as_shipped(worker: Worker, folder: Path, device: str) -> list[dict[str, Any]]:
+    """KernelBench problems at the sizes they are shipped with, each with an answer X_new.py beside X.py."""
+    lines = []
+    for answer in sorted(folder.glob("*_new.py")):
+        place = Path(os.path.relpath(answer, ROOT))
+        kernel = answer.read_text(encoding="utf-8").partition("@triton.jit\ndef ")[2].partition("(")[0]
+        subject = Subject(path=str(place), kernel=kernel, old="import triton\n", new="import triton  # {k}\n")
+        worker.send("prepare", problem=problem_of(subject, variant(subject, 0)))
+        rows = []
+        for turn in range(3):
+            time.sleep(PAUSE_S)
+            rows.append(save(worker, subject, 7000 + turn, device))
+        lines.append(told(subject, rows))
+    return lines
+
+
 def ninety_fifth(values: list[float]) -> float:
     """The 95th percentile by rank."""
     ordered = sorted(values)
@@ -264,10 +287,12 @@ def main() -> int:
     parser.add_argument("--flavour", choices=["compile", "interpret"], default="compile")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--kernelbench", default="", help="folder of a KernelBench checkout")
+    parser.add_argument("--problems", default="", help="folder of KernelBench problems X.py with answers X_new.py")
     args = parser.parse_args()
     begin = time.perf_counter()
     number = time.time_ns() // 1_000_000 % 9000
-    lines = []
+    lines: list[dict[str, Any]] = []
+    shipped: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="odyssey-latency-") as scratch:
         worker = Worker(args.flavour, scratch)
         options = {"device": args.device, "spares": 2, "idle_s": 300, "sandbox": True}
@@ -275,13 +300,15 @@ def main() -> int:
             worker.send("hello", protocol=wire.PROTOCOL, options=options)
             hello = worker.wait("hello", seconds=HELLO_S)
             print(f"hello after {time.perf_counter() - begin:.1f} s: {hello.get('isolation')} {hello.get('missing')}")
-            for subject in SUBJECTS:
+            for subject in (*SUBJECTS, *BROKEN):
                 worker.send("prepare", problem=problem_of(subject, variant(subject, 0)))
                 rows = []
                 for turn in range(4 if args.quick else args.saves):
                     time.sleep(PAUSE_S)
                     rows.append(save(worker, subject, number + turn, args.device))
                 lines.append(told(subject, rows))
+            if args.problems:
+                shipped = as_shipped(worker, Path(args.problems), args.device)
         except RuntimeError as fault:
             print(f"{fault}\n{(Path(scratch) / 'worker.log').read_text(errors='replace')[-3000:]}")
             return 1
@@ -292,7 +319,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="odyssey-latency-") as scratch:
             beside = {PAIR.path: rival(args.kernelbench, PAIR, number + 5000, scratch)}
     print(f"KernelBench's evaluator: {beside}")
-    result = {"benchmark": "latency_gpu", "subjects": lines, "kernelbench": beside}
+    result = {"benchmark": "latency_gpu", "subjects": lines, "as_shipped": shipped, "kernelbench": beside}
     result["seconds"] = round(time.perf_counter() - begin, 1)
     if args.out:
         machine = environment() if args.flavour == "compile" else {"interpreted": True}

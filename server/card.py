@@ -32,15 +32,13 @@ def block(text: str) -> str:
     return f"{fence}text\n{text}\n{fence}"
 
 
-def card(measurement: Measurement, *, seq: int, fresh: bool, old_because: str = "", critic: str = "") -> str:
+def card(measurement: Measurement, *, seq: int, fresh: bool, old_because: str = "") -> str:
     """The whole card. `old_because` says why it is not about the text on the screen."""
     parts = [_title(measurement)]
     if not fresh:
         parts.append(f"*{plain(old_because or 'The text has changed since this was measured.')}*")
     if measurement.result.error:
         parts.append(block(measurement.result.error))
-    if critic:
-        parts.append(plain(critic))
     if measurement.cases:
         parts.append(_cases_table(measurement.cases))
     parts += [_figures(measurement), _opponents(measurement), _resources(measurement.kernels), _flags(measurement)]
@@ -92,6 +90,8 @@ def _figures(measurement: Measurement) -> str:
     times = [f"{label} {words.duration(timing[key])}" for label, key in named if _is_number(timing.get(key))]
     if times:
         lines.append(" · ".join(times) + _timer(timing, measurement.samples))
+    if said := words.critic(measurement):
+        lines.append(plain(said))
     if measurement.regime:
         floor = measurement.floor_us
         lines.append(

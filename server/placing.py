@@ -51,6 +51,8 @@ def verdict_findings(measurement: Measurement, index: LineIndex, site: Site | No
     ]
     if measurement.result.status is not Status.CORRECT and not any(each.severity is Severity.ERROR for each in found):
         found.append(_verdict_at(measurement, here))
+    if said := words.critic(measurement):
+        found.append(Finding(code="critic", severity=Severity.HINT, span=here, message=said, source="critic"))
     for flag in measurement.flags:
         if flag.code not in QUIET_FLAGS:
             found.append(_remark(flag.code, flag.message, here))

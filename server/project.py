@@ -6,9 +6,12 @@ Parsing and binding happen in a reader child; this module only keeps the questio
 from __future__ import annotations
 
 import fnmatch
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+
+MOST_PARENTS = 24
 
 MARKERS = (".odyssey", "odyssey.toml", ".git", "pyproject.toml")
 
@@ -74,14 +77,24 @@ class Project:
 
 
 def nearest_root(path: str) -> Path:
-    """The nearest folder above a file that looks like a project, else the file's own folder."""
+    """The nearest folder above a file that looks like a project, else the file's own folder.
+
+    The search ends at a folder that anybody may write to, as /tmp: a stranger could leave a project's mark there.
+    """
     folder = Path(path).parent
     for count, parent in enumerate((folder, *folder.parents)):
-        if count > 24:
+        if count > MOST_PARENTS or _anybody_may_write(parent):
             break
         if any((parent / marker).exists() for marker in MARKERS):
             return parent
     return folder
+
+
+def _anybody_may_write(folder: Path) -> bool:
+    try:
+        return bool(folder.stat().st_mode & stat.S_IWOTH)
+    except OSError:
+        return False
 
 
 def overlays_for(path: str, dirty: Mapping[str, str]) -> dict[str, str]:

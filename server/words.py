@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from evalcore.jobs import CaseReport, Measurement, Mode, Reason, Refusal
 from evalcore.results import Status
 from server.headline import Headline, headline
+from skills.agents.diagnosis import diagnose
 
 OLDER = "older text: "
 INTERPRETED = "(interpreted, no GPU)"
@@ -226,6 +227,12 @@ def running(kernel: str, stage: str, done: int, total: int) -> str:
 def mode_words(mode: Mode) -> str:
     """How a measurement was made."""
     return "fast (5 trials, 10 timings)" if mode is Mode.FAST else "thorough (5 trials, 100 timings)"
+
+
+def critic(measurement: Measurement) -> str:
+    """Why the kernel is not faster and what to try, in one sentence; '' where nothing was measured."""
+    found = diagnose(measurement)
+    return f"{found.specific_issue}; {found.recommendation}" if found is not None else ""
 
 
 def refusal_words(refusal: Refusal) -> str:
