@@ -16,11 +16,14 @@ from server.host import Host
 PROBE_S = 30.0
 """A pyenv shim on a cold network home has taken seconds."""
 
-_PROBE = (
+OLDEST = (3, 10)
+
+_PROBE = (  # in the syntax of any Python, so that an old one can say how old it is
     "import sys,json\n"
-    "from importlib import util,metadata as m\n"
     "def v(n):\n"
-    " try: return m.version(n) if util.find_spec(n) else None\n"
+    " try:\n"
+    "  from importlib import util,metadata as m\n"
+    "  return m.version(n) if util.find_spec(n) else None\n"
     " except Exception: return None\n"
     "print(json.dumps({'executable':sys.executable,'version':'%d.%d.%d'%sys.version_info[:3],"
     "'torch':v('torch'),'triton':v('triton')}))\n"
@@ -92,10 +95,13 @@ async def probe(host: Host, path: str, origin: str) -> Interpreter | str:
     try:
         out, err = await asyncio.wait_for(process.communicate(), PROBE_S)
         facts = json.loads(out.decode("utf-8", "replace").strip().splitlines()[-1])
+        version = str(facts["version"])
+        if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+            return f"{path} ({origin}) is Python {version}; the oldest that works is {OLDEST[0]}.{OLDEST[1]}"
         return Interpreter(
             path=path,
             origin=origin,
-            version=str(facts["version"]),
+            version=version,
             torch=facts["torch"],
             triton=facts["triton"],
         )

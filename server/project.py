@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -95,11 +95,6 @@ def _anybody_may_write(folder: Path) -> bool:
         return bool(folder.stat().st_mode & stat.S_IWOTH)
     except OSError:
         return False
-
-
-def overlays_for(path: str, dirty: Mapping[str, str]) -> dict[str, str]:
-    """Unsaved buffers that are laid over the disk for a problem of `path`: every dirty text but its own."""
-    return {other: text for other, text in dirty.items() if other != path}
 
 
 def glob_folders(root: Path, globs: Iterable[str]) -> tuple[Path, ...]:

@@ -274,7 +274,11 @@ class WorkerLoop:
             self._evaluator_sha, _ = await asyncio.to_thread(evaluator_sha)
             same = said.evaluator_sha == self._evaluator_sha
         if not hello.done():
-            hello.set_result(said if same else _MISMATCH)
+            unfit = next(iter(said.missing), None) if not said.evaluator_sha else None
+            if unfit is not None:  # an interpreter that cannot run the evaluator at all says so and ends
+                hello.set_result(Refusal(code="no_python", message=unfit["message"], remedy=unfit["remedy"]))
+            else:
+                hello.set_result(said if same else _MISMATCH)
             self._on_change()
 
     async def _ask(self, key: str, line: bytes, limit_s: float) -> dict[str, Any]:
