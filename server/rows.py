@@ -6,6 +6,7 @@ rebuilding the whole Measurement of each row of a page would take longer than th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ UriOf = Callable[[str], str]
 
 def row_plain(row: Row, *, uri_of: UriOf, buried: str | None = None) -> dict[str, Any]:
     """One row as `odyssey/ledgerRows` sends it."""
-    body = row.plain
+    body = light(row.body)
     opponent, speedup = _headline(row, body)
     interval = (body.get("timing") or {}).get("interval_us")
     return {
@@ -52,6 +53,20 @@ def row_plain(row: Row, *, uri_of: UriOf, buried: str | None = None) -> dict[str
         "buried": buried,
         "detail_markdown": detail(row, body),
     }
+
+
+def light(body: str) -> dict[str, Any]:
+    """A row's body without its raw samples, which are most of its bytes and of the time to read it.
+
+    In compact JSON these marks cannot stand inside a string: there a quote is escaped.
+    """
+    start = body.find(',"samples":[')
+    end = body.find('],"kernels":', start) if start >= 0 else -1
+    try:
+        found = json.loads(body[:start] + body[end + 1 :] if end >= 0 else body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def detail(row: Row, body: dict[str, Any]) -> str:
@@ -190,7 +205,7 @@ def history_markdown(kernel: str, rows: Sequence[Row]) -> str:
     lines = [f"# {card.plain(kernel)}", "", "| row | when (UTC) | verdict | speedup | device time | card | text | by |",
              "|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for row in rows:
-        opponent, speedup = _headline(row, row.plain)
+        opponent, speedup = _headline(row, light(row.body))
         faster = f"{words.ratio(speedup)} {card.plain(opponent or '')}" if speedup is not None else ""
         time = words.duration(row.runtime_us) if row.runtime_us is not None else ""
         said = verdict_words(row.status, row.reason, interpreted=row.interpreted)
