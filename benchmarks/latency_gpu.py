@@ -71,7 +71,7 @@ SUBJECTS = (
 
 BROKEN = (
     Subject(path="examples/softmax.py", kernel="softmax_kernel", old="tl.exp(x - tl.max(x, axis=0))", new="tl.exq(x) + {k}"),
-    Subject(path="examples/reduce_rows.cu", kernel="row_sum_kernel", old="partial += row[i];", new="partial += rowz[i] + {k};"),
+    Subject(path="examples/reduce_rows.cu", kernel="row_sum_kernel", old="+= row[i];", new="+= rowz[i] + {k};"),
 )
 """Texts that a compiler refuses: Triton's front end, and NVRTC."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import datetime, timezone
@@ -34,7 +35,7 @@ def environment() -> dict[str, Any]:
         "cuda": torch.version.cuda,
         "triton": triton.__version__,
         "python": sys.version.split()[0],
-        "git_sha": _git("rev-parse", "HEAD"),
+        "git_sha": os.environ.get("ODYSSEY_GIT_SHA") or _git("rev-parse", "HEAD"),
         "git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no")),
         "measured_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
