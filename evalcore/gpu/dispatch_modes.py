@@ -24,6 +24,7 @@ def keep_compiler_out() -> None:
 
 
 def _all_below(kind: type) -> Iterator[type]:
-    for each in kind.__subclasses__():
+    below: list[type] = kind.__subclasses__()
+    for each in below:
         yield each
         yield from _all_below(each)
