@@ -208,7 +208,7 @@ def main() -> int:
         ratio = page_ratio = float("nan")
     result = {
         "rows": options.rows, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version,
-        "cpus": os.cpu_count(), "figures": figures, "bars": BARS, "met": met,
+        "cpus": os.cpu_count(), "load_average": os.getloadavg(), "figures": figures, "bars": BARS, "met": met,
         "ratio_append_to_plain_sqlite3": None if options.alone else ratio,
         "ratio_first_page_to_plain_sqlite3": None if options.alone else page_ratio,
     }  # fmt: skip

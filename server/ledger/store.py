@@ -205,7 +205,9 @@ class Ledger:
             return ()
         if after is not None and after != measurement.kernel_sha:
             return (after,)
-        latest = "select kernel_sha from rows where file = ? and kernel = ? and cause <> 'search' order by seq desc limit 1"
+        latest = (
+            "select kernel_sha from rows where file = ? and kernel = ? and cause <> 'search' order by seq desc limit 1"
+        )
         found = self.db.execute(latest, where).fetchone()
         return (str(found[0]),) if found else ()
 
