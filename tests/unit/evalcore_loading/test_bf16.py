@@ -105,7 +105,7 @@ def body_reduce(op: str) -> None:
         "custom": lambda: x.float().sum(1), "cumsum": lambda: x.float().cumsum(1).sum(1),
     }[op]()
     # the custom reduction rounds to bfloat16 after each step, tl.sum once, from Triton 3.3 on
-    bound = {"custom": 0.2, "sum": 4e-3}.get(op, 1e-3)
+    bound = {"custom": 0.2, "sum": 4e-3, "cumsum": 1e-2}.get(op, 1e-3)
     torch.testing.assert_close(out, want, atol=bound, rtol=bound)
 
 
@@ -174,5 +174,6 @@ def test_float8_saturates(interpreted):
     interpreted(body_saturates)
 
 
+@pytest.mark.skipif(triton is None or triton.__version__ < "3.5", reason="older Triton has no atomic add on bfloat16")
 def test_atomic_add(interpreted):
     interpreted(body_atomic)
