@@ -149,9 +149,10 @@ def _correct_label(measurement: Measurement) -> str:
 def _wrong_label(measurement: Measurement) -> str:
     if measurement.reason is Reason.CHEATING:
         return "not accepted: " + first_sentence(measurement.result.error or "", 90)
-    parts = []
     right = right_of(measurement.cases)
-    parts.append(f"wrong ({right})" if right else "wrong")
+    if right and all(case.trials == case.trials_right for case in measurement.cases if case.trials):
+        return "wrong: " + first_sentence(measurement.result.error or "", 100)  # not in the trials: in a timed call, ...
+    parts = [f"wrong ({right})" if right else "wrong"]
     worst = max(
         (case for case in measurement.cases if case.max_abs_error is not None and case.status == "wrong"),
         key=lambda case: case.out_ratio or 0.0,

@@ -73,6 +73,11 @@ def test_the_line_of_a_wrong_kernel_names_the_worst_case():
     )
 
 
+def test_what_was_right_in_the_trials_and_wrong_later_says_so():
+    made = measurement(result=results.incorrect("right in the trials, wrong in a timed call: max abs error 1.9"))
+    assert words.hint_label(made, fresh=True) == "wrong: right in the trials, wrong in a timed call: max abs error 1.9"
+
+
 @pytest.mark.parametrize(
     ("reason", "shown"),
     [
