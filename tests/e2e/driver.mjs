@@ -24,9 +24,9 @@ export class Driver {
   toast(text) { return this.page.locator('.notification-toast', { hasText: text }); }
   hover(text) { return this.page.locator('.monaco-hover:visible', { hasText: text }); }
   /** The gutter mark of a kind (right, wrong, unknown, stale): its picture is the only thing that tells it. */
-  mark(kind) {
+  mark(kind, timeout = 30_000) {
     return { waitFor: () => this.page.waitForFunction((name) => [...document.querySelectorAll('.editor-group-container .cgmr')]
-      .some((element) => [null, '::before'].some((part) => getComputedStyle(element, part).backgroundImage.includes(`mark-${name}`))), kind) };
+      .some((element) => [null, '::before'].some((part) => getComputedStyle(element, part).backgroundImage.includes(`mark-${name}`))), kind, { timeout }) };
   }
 
   /** The page inside the panel's webview, in the side bar or beside the editor. */
@@ -58,11 +58,15 @@ export class Driver {
   /** By the command palette. Something that takes the focus meanwhile (a diff that closes) hides the palette: then once more. */
   async command(title) {
     await eventually(async () => {
-      await this.page.keyboard.press('F1');
-      const input = this.page.locator('.quick-input-widget:visible input').first();
-      await input.fill(`>${title}`, { timeout: 1500 });
-      await this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first().click({ timeout: 1500 });
-    });
+      try {
+        await this.page.keyboard.press('F1');
+        await this.page.locator('.quick-input-widget:visible input').first().fill(`>${title}`, { timeout: 1500 });
+        await this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first().click({ timeout: 2500 });
+      } catch (error) {
+        await this.page.keyboard.press('Escape');
+        throw error;
+      }
+    }, 45_000);
   }
 
   /** By the workbench's own command, which writes its state down before; a reload of the page alone does not. */
@@ -73,14 +77,15 @@ export class Driver {
     await this.page.locator('.monaco-workbench').waitFor();
   }
 
-  async openFile(name, at = '') {
-    await this.page.keyboard.press('Control+p');
-    const input = this.page.locator('.quick-input-widget:visible input').first();
-    await input.fill(name);
-    await this.page.locator('.quick-input-list .monaco-list-row', { hasText: name }).first().waitFor();
-    if (at) { await input.fill(`${name}:${at}`); }
-    await this.page.keyboard.press('Enter');
-    await this.tab(name).and(this.page.locator('.active')).waitFor();
+  async openFile(name) {
+    await eventually(async () => {
+      await this.page.keyboard.press('Control+p');
+      await this.page.locator('.quick-input-widget:visible input').first().fill(name, { timeout: 1500 });
+      // The list is filtered a moment after the typing: Enter takes what has the focus.
+      await this.page.locator('.quick-input-list .monaco-list-row.focused', { hasText: name }).waitFor({ timeout: 1500 });
+      await this.page.keyboard.press('Enter');
+      await this.tab(name).and(this.page.locator('.active')).waitFor({ timeout: 3000 });
+    }, 40_000);
     await this.focusEditor();
   }
 

@@ -6,6 +6,8 @@ import type { ProposalReady } from './protocol';
 import { SCHEME, type Texts } from './texts';
 
 const OPEN = 'odyssey.proposalOpen';
+/** The diff of a proposal is what the person looks at: only there stand the buttons. */
+const ACTIVE = 'odyssey.proposalActive';
 
 export class Proposals implements vscode.Disposable {
   /** Waiting for a decision, by the address of the read-only side of its diff. */
@@ -17,6 +19,8 @@ export class Proposals implements vscode.Disposable {
       connection.onProposal((proposal) => void this.show(proposal)),
       // A server that ended forgot its proposals; every candidate stands in the ledger.
       connection.onLink((link) => { if (link !== 'running') { void this.forgetAll(); } }),
+      vscode.window.tabGroups.onDidChangeTabs(() => void this.updateContext()),
+      vscode.window.tabGroups.onDidChangeTabGroups(() => void this.updateContext()),
     );
   }
 
@@ -55,14 +59,18 @@ export class Proposals implements vscode.Disposable {
 
   /** The proposal of `chosen`, of the active diff, or the only one. */
   private find(chosen?: vscode.Uri): [string, ProposalReady] | null {
-    const active = vscode.window.tabGroups.activeTabGroup.activeTab?.input;
-    const shown = active instanceof vscode.TabInputTextDiff ? active.modified : undefined;
-    for (const uri of [chosen, shown]) {
-      const proposal = uri?.scheme === SCHEME ? this.waiting.get(uri.toString()) : undefined;
-      if (uri && proposal) { return [uri.toString(), proposal]; }
+    for (const key of [chosen?.scheme === SCHEME ? chosen.toString() : undefined, this.active()]) {
+      const proposal = key === undefined ? undefined : this.waiting.get(key);
+      if (key !== undefined && proposal) { return [key, proposal]; }
     }
     const [only] = this.waiting.size === 1 ? this.waiting : [];
     return only ?? null;
+  }
+
+  /** The right side of the active tab, when that is a diff. */
+  private active(): string | undefined {
+    const shown = vscode.window.tabGroups.activeTabGroup.activeTab?.input;
+    return shown instanceof vscode.TabInputTextDiff ? shown.modified.toString() : undefined;
   }
 
   private async close(key: string): Promise<void> {
@@ -77,8 +85,9 @@ export class Proposals implements vscode.Disposable {
     for (const key of [...this.waiting.keys()]) { await this.close(key); }
   }
 
-  private updateContext(): Thenable<unknown> {
-    return vscode.commands.executeCommand('setContext', OPEN, this.waiting.size > 0);
+  private async updateContext(): Promise<void> {
+    await vscode.commands.executeCommand('setContext', OPEN, this.waiting.size > 0);
+    await vscode.commands.executeCommand('setContext', ACTIVE, this.waiting.has(this.active() ?? ''));
   }
 
   dispose(): void { this.subscriptions.dispose(); }

@@ -1,16 +1,9 @@
 // Owns which kernel a command is about when it was not told: the one whose lens stands above the cursor. Never parses source text.
 import * as vscode from 'vscode';
+import { nearest, type Place, type Target } from './nearest';
 
-export interface Target { uri: string; kernel: string }
+export type { Target };
 
-interface Place { line: number; target: Target }
-
-/** Pure: the last place at or above `line`, else the first below. */
-export function nearest(places: Place[], line: number): Target | null {
-  const above = places.filter((place) => place.line <= line).sort((a, b) => b.line - a.line)[0];
-  const below = [...places].sort((a, b) => a.line - b.line)[0];
-  return (above ?? below)?.target ?? null;
-}
 
 export function isTarget(value: unknown): value is Target {
   const found = value as Partial<Target> | null;

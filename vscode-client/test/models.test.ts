@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { nearest } from '../src/nearest';
 import { pageHtml } from '../src/panel/html';
 import type { CandidateMap, MapNode, Status } from '../src/protocol';
 import { statusItem } from '../src/statusModel';
@@ -66,4 +67,12 @@ test('the page: a policy with a nonce, nothing inline, nothing remote', () => {
   assert.ok(nonce && nonce.length >= 20 && page.includes(`<script nonce="${nonce}"`));
   assert.ok(page.includes("default-src 'none'") && !page.includes('unsafe-inline') && !page.includes('unsafe-eval'));
   assert.notEqual(nonce, /nonce-([^']+)'/.exec(pageHtml({ cspSource: '', script: '', style: '', where: 'side' }))?.[1]);
+});
+
+test('the kernel of a line is the one above it, else the first below', () => {
+  const places = [{ line: 30, target: { uri: 'u', kernel: 'b' } }, { line: 5, target: { uri: 'u', kernel: 'a' } }];
+  assert.equal(nearest(places, 31)?.kernel, 'b');
+  assert.equal(nearest(places, 29)?.kernel, 'a');
+  assert.equal(nearest(places, 0)?.kernel, 'a');
+  assert.equal(nearest([], 3), null);
 });

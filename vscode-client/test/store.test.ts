@@ -68,8 +68,19 @@ test('a hundred thousand rows are taken in, sorted and filtered within two secon
   assert.ok(performance.now() - began < 2000, `${performance.now() - began} ms`);
 });
 
+test('whether anything was timed is known from the first row on', () => {
+  const store = new Store();
+  store.add([row(1, { device_us: null })]);
+  assert.equal(store.timed, false);
+  store.add([row(2)]);
+  assert.equal(store.timed, true);
+  store.add([row(3, { device_us: null })]);
+  assert.equal(store.timed, true);
+});
+
 test('columns: as many as fit by rank, or the chosen ones, in the order of the table', () => {
   assert.deepEqual(shownColumns(null, 300).map((one) => one.id), ['verdict', 'speedup', 'device']);
+  assert.deepEqual(shownColumns(null, 400, false).map((one) => one.id), ['verdict', 'kernel', 'time']);
   assert.deepEqual(shownColumns(['sha', 'verdict'], 300).map((one) => one.id), ['verdict', 'sha']);
   assert.deepEqual(shownColumns([], 10).map((one) => one.id), ['verdict']);
   assert.equal(shownColumns(null, 5000).length, COLUMNS.length);

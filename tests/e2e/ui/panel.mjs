@@ -1,6 +1,7 @@
 // Steps in the panel: live table, sort, filter, columns, evidence, compare, restore, map, plots, the tab beside the editor, a reload.
 import assert from 'node:assert/strict';
 import { eventually } from '../driver.mjs';
+import { findings } from './axe.mjs';
 import { state } from './line.mjs';
 import { results, shot, step } from './session.mjs';
 
@@ -142,6 +143,7 @@ step('the panel opens beside the editor with more columns, and both survive a re
   await beside.locator('.row').first().click();
   await beside.locator('.card table').waitFor();
   await shot(d, 'beside-dark');
+  assert.deepEqual(await findings(beside), []);
   await d.reload();
   const again = await d.panel('beside');
   await again.locator('[data-column=device][aria-sort=descending]').waitFor();

@@ -2,21 +2,34 @@
 import assert from 'node:assert/strict';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
+import { animate } from '../apng.mjs';
 import { eventually } from '../driver.mjs';
-import { close, open, repository, results, root, setSettings, shot, step } from './session.mjs';
+import { allWell, close, open, repository, results, root, setSettings, shot, step } from './session.mjs';
 
 const LINES = { mask: 14, offsets: 13, store: 17 };
+const PICTURES = ['line-dark', 'line-light', 'card-dark', 'card-light', 'panel-dark', 'panel-light', 'edit-save-verdict'];
+const SETTINGS = { 'odyssey.python': path.join(repository, '.venv', 'bin', 'python') };
 const STORE = '    tl.store(out_ptr + offsets, x + y, mask=mask)';
 /** A first verdict pays for starting torch and triton. */
 const FIRST_MS = 75_000;
 let d;
 let file;
 
+step('real: a newcomer gets from an empty window to the first verdict in two steps', async () => {
+  const newcomer = await open('empty');
+  await newcomer.command('Odyssey: Open an Example Kernel');
+  await newcomer.tab('softmax.py').waitFor();
+  await newcomer.lens('Evaluate').first().waitFor();
+  await newcomer.page.keyboard.press('Control+s');
+  await newcomer.mark('right', FIRST_MS).waitFor();
+  await close('empty');
+});
+
 step('real: the server is found on the PATH and judges the first save', async () => {
   const folder = path.join(root, 'real');
   fs.mkdirSync(folder);
   for (const name of ['vector_add.py', 'softmax.py']) { fs.cpSync(path.join(repository, 'examples', name), path.join(folder, name)); }
-  setSettings(folder, { 'odyssey.python': path.join(repository, '.venv', 'bin', 'python') });
+  setSettings(folder, SETTINGS);
   file = path.join(folder, 'vector_add.py');
   d = await open('real', folder);
   await d.trustDialog('Yes, I trust');
@@ -77,6 +90,58 @@ step('real: the map holds what was tried, and the plots say what is missing or s
   await plots.locator('.plots .note, .plots .hint, svg[aria-label^="Roofline"]').first().waitFor();
 });
 
+/** The region of the editor below its tabs, without the side bar. */
+const EDITOR = { x: 48, y: 36, width: 1232, height: 420 };
+
+step('real: edit, save, verdict, as a short animation', async () => {
+  await d.command('View: Toggle Primary Side Bar Visibility');
+  await d.focusEditor();
+  await d.goTo(LINES.store, STORE.indexOf('+ y') + 1);
+  const frames = [];
+  const frame = async (ms) => { frames.push({ png: await d.page.screenshot({ clip: EDITOR, animations: 'disabled' }), ms }); };
+  const type = async (text) => { await d.page.keyboard.press('Shift+ArrowRight'); await d.page.keyboard.type(text); await d.hint('older').first().waitFor(); await frame(900); };
+  await frame(1200);
+  await type('*');
+  await d.save(file, /x \* y/);
+  await d.hint('wrong').first().waitFor({ timeout: FIRST_MS });
+  await d.mark('wrong').waitFor();
+  await frame(2600);
+  await d.goTo(LINES.store, STORE.indexOf('+ y') + 1);
+  await type('+');
+  await d.save(file, /x \+ y/);
+  await d.hint('right 5/5').first().waitFor({ timeout: FIRST_MS });
+  await d.mark('right').waitFor();
+  await frame(2600);
+  const animation = animate(frames);
+  fs.writeFileSync(path.join(results, 'edit-save-verdict.png'), animation);
+  assert.ok(animation.length < 300_000, `${animation.length} bytes`);
+  await d.command('View: Toggle Primary Side Bar Visibility');
+});
+
+step('real: pictures of the line, the card and the panel, in dark and light', async () => {
+  await d.openFile('softmax.py');
+  await d.save();
+  await d.hint('right 5/5').first().waitFor({ timeout: FIRST_MS });
+  await d.openFile('vector_add.py');
+  for (const [name, label, kind] of [['light', 'Light Modern', 'vscode-light'], ['dark', 'Dark Modern', 'vscode-dark']]) {
+    setSettings(path.dirname(file), { ...SETTINGS, 'workbench.colorTheme': label });
+    const page = await d.panelTab('ledger');
+    await page.locator(`body.${kind}`).waitFor();
+    await page.locator('.row.correct').first().click();
+    await page.locator('.card table').waitFor();
+    await shot(d, `panel-${name}`);
+    await d.command('View: Toggle Primary Side Bar Visibility');
+    await d.focusEditor();
+    await d.goTo(12);
+    await shot(d, `line-${name}`, { clip: EDITOR });
+    await d.line('def add_kernel').locator('span', { hasText: 'add_kernel' }).last().hover();
+    await d.hover('torch').first().waitFor();
+    await d.page.screenshot({ path: path.join(results, `card-${name}.png`), clip: EDITOR, animations: 'disabled' });
+    await d.page.keyboard.press('Escape');
+    await d.command('View: Toggle Primary Side Bar Visibility');
+  }
+});
+
 step('real: without a GPU a proposal says why it cannot be made', async (t) => {
   if (fs.existsSync('/dev/nvidiactl')) { t.diagnostic('this machine has a GPU: the search itself is tested by tests/lsp'); return; }
   await d.openFile('vector_add.py');
@@ -92,4 +157,13 @@ step('real: the doctor names what is there and what is missing', async () => {
   await d.line(/torch/).first().waitFor();
   await d.command('View: Close Editor');
   await close('real');
+  keepPictures();
 });
+
+/** With ODYSSEY_UPDATE_IMAGES=1 the pictures of the README are replaced by those of this run. */
+function keepPictures() {
+  if (!process.env.ODYSSEY_UPDATE_IMAGES || !allWell()) { return; }
+  const images = path.join(repository, 'docs', 'images');
+  fs.mkdirSync(images, { recursive: true });
+  for (const name of PICTURES) { fs.copyFileSync(path.join(results, `${name}.png`), path.join(images, `${name}.png`)); }
+}

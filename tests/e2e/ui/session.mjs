@@ -91,4 +91,5 @@ export async function shot(driver, name, options = {}) {
   await driver.page.screenshot({ path: path.join(results, `${name}.png`), animations: 'disabled', ...options });
 }
 
-export const serverLogs = (pattern) => server.logs(pattern);
+/** Whether every step so far went well. */
+export const allWell = () => !failed;

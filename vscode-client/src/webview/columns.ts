@@ -21,7 +21,7 @@ export const COLUMNS: Column[] = [
   { id: 'device', title: 'Device', width: 86, text: (r) => r.device_words, key: (r) => r.device_us, numeric: true, rank: 3 },
   { id: 'interval', title: 'Interval', width: 112, text: (r) => r.interval_words, key: (r) => r.device_us, numeric: true, rank: 6 },
   { id: 'kernel', title: 'Kernel', width: 120, text: (r) => r.kernel, key: (r) => r.kernel, rank: 5 },
-  { id: 'time', title: 'Time', width: 92, text: (r) => r.at_words, key: (r) => r.seq, rank: 4 },
+  { id: 'time', title: 'Time', width: 158, text: (r) => r.at_words, key: (r) => r.seq, rank: 4 },
   { id: 'regime', title: 'Regime', width: 108, text: (r) => r.regime ?? '', key: (r) => r.regime, rank: 7 },
   { id: 'card', title: 'Card', width: 104, text: (r) => r.card ?? '', key: (r) => r.card, rank: 8 },
   { id: 'cause', title: 'Cause', width: 68, text: (r) => r.cause, key: (r) => r.cause, rank: 9 },
@@ -37,15 +37,18 @@ const byId = new Map(COLUMNS.map((column) => [column.id, column]));
 
 export function column(id: string): Column | undefined { return byId.get(id); }
 
-/** The chosen columns, or as many as fit: the important ones first, in the order of the table. */
-export function shownColumns(chosen: string[] | null, widthPx: number): Column[] {
+/**
+ * The chosen columns, or as many as fit: the important ones first, in the order of the table. Where nothing was timed (no GPU),
+ * the columns of times make room for others.
+ */
+export function shownColumns(chosen: string[] | null, widthPx: number, timed = true): Column[] {
   if (chosen) {
     const kept = COLUMNS.filter((one) => chosen.includes(one.id));
     if (kept.length > 0) { return kept; }
   }
   let left = widthPx;
   const fitting = new Set<string>();
-  for (const one of [...COLUMNS].sort((a, b) => a.rank - b.rank)) {
+  for (const one of COLUMNS.filter((each) => timed || !each.numeric).sort((a, b) => a.rank - b.rank)) {
     left -= one.width;
     if (left < 0 && fitting.size > 0) { break; }
     fitting.add(one.id);

@@ -51,8 +51,8 @@ export class LedgerView {
 
   /** Lay the columns out again: after a choice of columns, or at another width. */
   layout(): void {
-    this.columns = shownColumns(state.columns, this.widthPx || this.element.clientWidth || 300);
-    const tracks = this.columns.map((one) => `minmax(${one.width}px, ${one.numeric ? '1fr' : '1.3fr'})`).join(' ');
+    this.columns = this.wanted();
+    const tracks = this.columns.map((one) => `minmax(${one.width}px, ${one.id === 'verdict' ? '1.6fr' : '1fr'})`).join(' ');
     this.element.style.setProperty('--tracks', tracks);
     this.element.style.setProperty('--width', `${this.columns.reduce((sum, one) => sum + one.width, 0)}px`);
     this.element.setAttribute('aria-colcount', String(this.columns.length));
@@ -63,8 +63,16 @@ export class LedgerView {
   private resized(widthPx: number): void {
     if (Math.abs(widthPx - this.widthPx) < 1) { return; }
     this.widthPx = widthPx;
-    const before = this.columns.map((one) => one.id).join();
-    if (shownColumns(state.columns, widthPx).map((one) => one.id).join() !== before) { this.layout(); }
+    this.fit();
+  }
+
+  /** Other columns may be wanted now: at another width, or after the first row that was timed. */
+  fit(): void {
+    if (ids(this.wanted()) !== ids(this.columns)) { this.layout(); }
+  }
+
+  private wanted(): Column[] {
+    return shownColumns(state.columns, this.widthPx || this.element.clientWidth || 300, this.store.timed);
   }
 
   private drawHead(one: Column): HTMLElement {
@@ -153,3 +161,5 @@ export class LedgerView {
     else { this.element.removeAttribute('aria-activedescendant'); }
   }
 }
+
+function ids(columns: Column[]): string { return columns.map((one) => one.id).join(); }

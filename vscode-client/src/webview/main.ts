@@ -69,7 +69,7 @@ function rows(message: Extract<ToPage, { type: 'rows' }>): void {
   known = true;
   const above = store.add(message.rows);
   count();
-  if (message.reset) { ledger.layout(); ledger.restoreScroll(); } else { ledger.refresh(above); }
+  if (message.reset) { ledger.layout(); ledger.restoreScroll(); } else { ledger.fit(); ledger.refresh(above); }
   detail.update();
   if (painted) { return; }
   painted = true;

@@ -20,11 +20,14 @@ export class Store {
   filter: Filter = { words: '', verdict: 'any' };
 
   get size(): number { return this.rows.length; }
+  /** Whether any row was timed; true until rows are there. */
+  timed = true;
 
   clear(): void {
     this.rows = [];
     this.seqs.clear();
     this.view = [];
+    this.timed = true;
   }
 
   /** Take rows in; a seq that is there already is passed over. Returns how many were put above the first shown row. */
@@ -32,6 +35,7 @@ export class Store {
     const fresh = rows.filter((row) => !this.seqs.has(row.seq)).sort((a, b) => a.seq - b.seq);
     if (fresh.length === 0) { return 0; }
     for (const row of fresh) { this.seqs.add(row.seq); }
+    this.timed = (this.timed && this.rows.length > 0) || fresh.some((row) => row.device_us !== null);
     const newest = this.rows.at(-1)?.seq ?? -1;
     const oldest = this.rows[0]?.seq ?? Infinity;
     if (fresh[0]!.seq > newest) { this.rows = this.rows.concat(fresh); }
