@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -56,6 +56,8 @@ class Side:
     init: list[Any]
     rotation: Rotation | None = None
     """Where making inputs is slow: rotated copies of one set for timed calls."""
+    making_s: list[float] = field(default_factory=list)
+    """How long each set of inputs took to make."""
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -90,6 +92,8 @@ class Referee:
         self._sets: dict[tuple[str, int], InputSet] = {}
         self._kept: dict[tuple[str, int], list[Output]] = {}
         """Outputs of a first run, to compare a second one with."""
+        self._turned: set[tuple[str, int]] = set()
+        """(case, seed) of sets that were filled as rotated copies: they are expected as such."""
         self._borrowed = Borrowed(options.device)
         keep_compiler_out()
 
@@ -214,11 +218,13 @@ class Referee:
 
     def _inputs(self, side: Side, seed: int, *, timed: bool) -> list[Any]:
         if timed and side.rotation is not None:
+            self._turned.add((side.case.name, seed))
             return side.rotation.turn(seed)
         started = time.perf_counter()
         made = make_inputs(side.loaded, self._problem, sizes=side.sizes, seed=seed)
+        side.making_s.append(time.perf_counter() - started)
         if side.rotation is None:
-            side.rotation = Rotation.where_slow(made, time.perf_counter() - started)
+            side.rotation = Rotation.where_slow(made, side.making_s)
         return made
 
     def on_lend(self, letter: Letter) -> Body:
@@ -279,7 +285,7 @@ class Referee:
         """Inputs as the candidate got them, with their key."""
         if (side.case.name, seed) in self._sets:
             return self._sets[side.case.name, seed]
-        if body["kind"] == "timed" and side.rotation is not None:
+        if side.rotation is not None and (side.case.name, seed) in self._turned:
             inputs = side.rotation.turn(seed)
             return InputSet(inputs=inputs, key=answer(side.loaded, inputs, seed=seed))
         if body["kind"] == "backward":
@@ -315,6 +321,7 @@ class Referee:
         owner = letter.body["owner"]
         seeds, names = set(letter.body.get("seeds", ())), set(letter.body.get("cases", ()))
         self._sets = {key: each for key, each in self._sets.items() if key[1] not in seeds and key[0] not in names}
+        self._turned.clear()
         for name in names:
             self._sides.pop(name, None)
         self._borrowed.close(owner)

@@ -30,7 +30,9 @@ class Borrowed:
 
     def laid(self, owner: str, fill: Body, specs: Sequence[TensorSpec]) -> Buffers:
         """The specs' tensors over the storage lent under `fill["name"]`, at its offset; `only` names some of them."""
-        raws = self._raws[owner, fill["name"]]
+        raws = self._raws.get((owner, fill["name"]))
+        if raws is None:
+            raise TransferError("storage that nobody lent, or that was given back")
         chosen = [index for index, spec in enumerate(specs) if spec.is_tensor]
         wanted = fill.get("only")
         if wanted is not None:

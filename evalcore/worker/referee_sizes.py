@@ -55,9 +55,12 @@ class Rotation:
     base: list[Any]
 
     @staticmethod
-    def where_slow(made: list[Any], seconds: float) -> Rotation | None:
-        """A rotation of `made` if it took too long to make it anew for each timed call, else None."""
-        return Rotation(base=made) if seconds > _SLOW_S else None
+    def where_slow(made: list[Any], seconds: Sequence[float]) -> Rotation | None:
+        """A rotation of `made` if every time it took too long to make a set anew for each timed call, else None.
+
+        The first time says little: generators and kernels are loaded then.
+        """
+        return Rotation(base=made) if len(seconds) > 1 and min(seconds) > _SLOW_S else None
 
     def turn(self, seed: int) -> list[Any]:
         """The set rotated by `seed`. Integer tensors stay: a rotation may break what indices mean."""
