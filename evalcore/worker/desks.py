@@ -254,6 +254,11 @@ class Desks:
         for key in idle[: max(len(self._desks) - _MOST_DESKS, 0)]:
             self._drop(key)
 
+    def discard(self, desk: Desk) -> None:
+        """Dismiss one whose reference failed on a card: a fault there may have spoilt its context for good."""
+        for key in [key for key, held in self._desks.items() if held is desk]:
+            self._drop(key)
+
     def _drop(self, key: tuple[str, str]) -> None:
         self._desks.pop(key).dismiss()
 

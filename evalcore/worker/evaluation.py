@@ -130,6 +130,8 @@ class Evaluation:
             self.got.crash = failed.crash
         except ReferenceFailed as failed:
             self.got.reference_crash = failed.crash
+            if self.on_card:
+                tools.desks.discard(desk)
         except TooLarge as reason:
             self.got.crash = Crash(kind="cannot_interpret", message=str(reason))
         finally:
