@@ -63,12 +63,6 @@ class _Failure:
         return spot, re.sub(r"\d+|<[^>]*>|'[^']*'|fp\d+|bf16|u?int\d+|i\d+", "_", self.told.message)
 
 
-def preload() -> None:
-    """Imports what a check needs, so that a fork does not: a tenth of a second. Compiles nothing, starts nothing."""
-    import triton.backends.nvidia.compiler
-    import triton.compiler.code_generator  # noqa: F401
-
-
 def check_triton(
     path: str,
     text: str,

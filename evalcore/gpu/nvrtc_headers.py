@@ -104,7 +104,7 @@ STUBS: dict[str, str] = {
     **dict.fromkeys(("cstdint", "stdint.h", "inttypes.h", "cinttypes", "sys/types.h"), _INTEGERS),
     **dict.fromkeys(("cfloat", "float.h"), _FLOATS),
     **dict.fromkeys(("climits", "limits.h"), _LIMITS),
-    **dict.fromkeys(("cmath", "math.h", "math_constants.h", "math_functions.h"), _MATH + _STD),
+    **dict.fromkeys(("cmath", "math.h", "math_functions.h"), _MATH + _STD),
     **dict.fromkeys(
         ("limits", "algorithm", "type_traits", "utility", "functional", "numeric", "cstddef", "stddef.h"),
         _INTEGERS + _STD,

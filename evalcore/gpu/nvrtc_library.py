@@ -9,18 +9,17 @@ import glob
 import importlib.util
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from evalcore.gpu.cuda_headers import bundled_headers, include_folders, toolkits
 from evalcore.gpu.nvrtc_headers import STUBS
 
 _DIAG = re.compile(
     r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<level>catastrophic error|error|warning|remark)\s*(?P<code>#[\w-]+)?: "
     r"(?P<text>.*)$"
 )
-_CANNOT_OPEN = re.compile(r"could not open source file|cannot open source file")
+_CANNOT_OPEN = re.compile(r"could not open source file|cannot open source file|when compiling with NVRTC")
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _USED = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
@@ -93,14 +92,21 @@ def _library_patterns() -> Iterator[str]:
         spec = importlib.util.find_spec(package)
         for folder in spec.submodule_search_locations or [] if spec else []:
             yield os.path.join(folder, tail)
-    for home in _toolkits():
+    for home in toolkits():
         yield os.path.join(home, "lib64", "libnvrtc.so*")
         yield os.path.join(home, "targets", "*", "lib", "libnvrtc.so*")
 
 
-def _toolkits() -> list[str]:
-    named = [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
-    return [home for home in [*named, "/usr/local/cuda"] if home and os.path.isdir(home)]
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """One compilation's input."""
+
+    text: str
+    name: str
+    arch: int
+    options: Sequence[str]
+    expressions: Sequence[str]
+    headers: Mapping[str, str]
 
 
 class Nvrtc:
@@ -138,11 +144,23 @@ class Nvrtc:
         expressions: template instances, such as 'scale<float>'. headers: name as included -> text, besides the
         stand-ins.
         """
-        program = self._program(text, name, {**STUBS, **(headers or {})})
+        given = {**STUBS, **(headers or {})}
+        if "#include" not in text:
+            return self._compile(_Unit(text, name, arch, options, expressions, {}))
+        made = self._compile(_Unit(text, name, arch, options, expressions, {**given, **bundled_headers(self)}))
+        folders = include_folders(self) if made.missing_header else []
+        if folders:
+            flags = (*options, *[f"-I{folder}" for folder in folders])
+            made = self._compile(_Unit(text, name, arch, flags, expressions, given))
+        return made
+
+    def _compile(self, unit: _Unit) -> Compiled:
+        text, name, expressions = unit.text, unit.name, unit.expressions
+        program = self._program(text, name, unit.headers)
         try:
             for expression in expressions:
                 self.lib.nvrtcAddNameExpression(program, expression.encode())
-            flags = [*self._flags(arch, text), *options]
+            flags = [*self._flags(unit.arch), *unit.options]
             encoded = (ctypes.c_char_p * len(flags))(*[flag.encode() for flag in flags])
             status = self.lib.nvrtcCompileProgram(program, len(flags), encoded)
             log = self._bytes(program, "nvrtcGetProgramLog").decode(errors="replace").rstrip("\0")
@@ -175,14 +193,11 @@ class Nvrtc:
             raise RuntimeError(f"NVRTC: {self.lib.nvrtcGetErrorString(status).decode()}")
         return program
 
-    def _flags(self, arch: int, text: str) -> list[str]:
-        flags = [
+    def _flags(self, arch: int) -> list[str]:
+        return [
             f"--gpu-architecture={self._target(arch)}", "--std=c++17", "-lineinfo", "--ptxas-options=-v",
             "-default-device",
         ]
-        if "#include" in text:
-            flags += [f"-I{folder}" for folder in self.include_folders()]
-        return flags
 
     def _target(self, arch: int) -> str:
         """sm_<arch> with its own features; the newest below it where this library does not know it."""
@@ -190,35 +205,6 @@ class Nvrtc:
         if arch in known:
             return f"sm_{arch}a" if arch >= 90 else f"sm_{arch}"
         return f"sm_{max((one for one in known if one <= arch), default=arch)}"
-
-    def include_folders(self) -> list[str]:
-        """Folders with CUDA's headers: those the library brings (13 and newer), else a toolkit's or a wheel's."""
-        bundled = self._bundled()
-        if bundled:
-            return [folder for folder in (bundled, os.path.join(bundled, "cccl")) if os.path.isdir(folder)]
-        homes = [os.path.join(home, "include") for home in _toolkits()]
-        spec = importlib.util.find_spec("nvidia")
-        for folder in spec.submodule_search_locations or [] if spec else []:
-            homes += sorted(glob.glob(os.path.join(folder, "*", "include")))
-        found = [home for home in homes if os.path.isfile(os.path.join(home, "cuda_fp16.h"))]
-        return [path for home in found[:1] for path in (home, os.path.join(home, "cccl")) if os.path.isdir(path)]
-
-    def _bundled(self) -> str | None:
-        if not hasattr(self.lib, "nvrtcInstallBundledHeaders"):
-            return None
-        name = f"nvrtc-{self.version[0]}.{self.version[1]}-include"
-        for base in _cache_folders():
-            folder = base / name
-            if (folder / "cuda_fp16.h").is_file():
-                return str(folder)
-            try:
-                folder.parent.mkdir(parents=True, exist_ok=True)
-            except OSError:
-                continue
-            told = ctypes.c_char_p()
-            if self.lib.nvrtcInstallBundledHeaders(str(folder).encode(), 0, ctypes.byref(told)) == 0:
-                return str(folder)
-        return None
 
     def _bytes(self, program: ctypes.c_void_p, getter: str) -> bytes:
         size = ctypes.c_size_t()
@@ -233,24 +219,12 @@ class Nvrtc:
         return name.value.decode() if status == 0 and name.value else expression
 
 
-_prepared: list[Path] = []
-
-
-def prepare(folder: str) -> None:
-    """Loads the library and puts its headers below `folder`, so that later calls, also in forks, find them there.
-
-    A tenth of a second and 26 MB, once. Does nothing where there is no NVRTC.
-    """
-    _prepared[:] = [Path(folder)]
+def prepare() -> None:
+    """Loads the library and its headers into this process, for its forks. Does nothing where there is no NVRTC."""
     try:
-        library().include_folders()
+        bundled_headers(library())
     except NvrtcMissing:
         return
-
-
-def _cache_folders() -> list[Path]:
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return [*_prepared, Path(home) / "odyssey", Path(tempfile.gettempdir()) / f"odyssey-{os.getuid()}"]
 
 
 @functools.cache

@@ -28,6 +28,9 @@ def preload(flavour: str) -> None:
     for name in (*_EVERYWHERE, *_LAZY, *_CHILDREN, *_BY_FLAVOUR[flavour]):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    from evalcore.gpu.nvrtc_library import prepare
+
+    prepare()
 
 
 def case_main(post: Post, settling: Settling, *, ipc: bool, clock: bool) -> None:
