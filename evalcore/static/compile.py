@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import triton
-import triton.compiler.code_generator  # noqa: F401  (else every fork pays its tenth of a second)
+import triton.compiler.code_generator
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import ASTSource, make_backend
