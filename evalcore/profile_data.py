@@ -41,7 +41,9 @@ def timed(facts: RunFacts, *, case: str = "") -> Timed:
     call = _median(_samples(facts, "candidate", "call", name))
     reference = _samples(facts, "reference", "device", name)
     same_timer = reference is not None and reference.timer == device.timer
-    place = position(runtime, dict(facts.work).get(name), facts.ceilings, call_us=call, lane=_lane(facts, name))
+    # host code that was interpreted says nothing about the host's share of a call
+    told = None if any(note.code == "host-interpreted" for note in facts.notes) else call
+    place = position(runtime, dict(facts.work).get(name), facts.ceilings, call_us=told, lane=_lane(facts, name))
     return Timed(
         case=name,
         runtime_us=runtime,
@@ -50,7 +52,7 @@ def timed(facts: RunFacts, *, case: str = "") -> Timed:
         regime=place.regime,
         floor_us=place.floor_us,
         profile=_profile(facts, name, runtime, place),
-        timing=_timing(facts, name, device, call),
+        timing=_timing(facts, name, device, told),
     )
 
 
