@@ -1,7 +1,8 @@
 """Owns the frames between server and worker: one JSON object a line, both ways. Never does IO.
 
-server -> loop:  hello, evaluate, cancel, check, forget, shutdown
-loop -> server:  hello, stage, done, refused, checked, idle, log
+server -> loop:  hello, evaluate, cancel, check, prepare, ceilings, opponents, shutdown
+loop -> server:  hello, stage, done, refused, checked, log; unasked: amended (a measurement again, with its A/B),
+                 prepared, ceilings, opponents
 
 Every frame is {"frame": NAME, ...}. Dataclasses are encoded by field name; decoding is strict about unknown frames,
 lenient about unknown fields (a newer peer may send more), and never evaluates anything.
