@@ -5,6 +5,7 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
 export ODYSSEY_CACHE="${ODYSSEY_CACHE:-$HOME/.cache/odyssey}"
 export CHROMIUM="${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}"
+[ -x "$CHROMIUM" ] || export CHROMIUM=""
 
 # node_modules of the client, once per lock file, linked into the two folders that import from it.
 install_packages() {
