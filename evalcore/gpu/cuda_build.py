@@ -183,8 +183,9 @@ def _load_inline(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
     given = dict(bound.arguments)
     cuda, cpp = _listed(given.get("cuda_sources")), _listed(given.get("cpp_sources"))
     text = "\n".join(cuda)
-    options = [*_HALF_RULES, *_macros(given.get("extra_cuda_cflags"))] if _plain_halves(text) else []
-    options = options or _macros(given.get("extra_cuda_cflags"))
+    options = _macros(given.get("extra_cuda_cflags"))
+    options += _HALF_RULES
+    options += () if given.get("no_implicit_headers") else ("--pre-include=torch/types.h",)
     built = check(text, options=options) if "__global__" in text else None
     if not on_gpu():
         if not text and cpp:
@@ -201,11 +202,6 @@ def _load_inline(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
         if module is not None:
             return module
     return _build(original, given, text, "\n".join(cpp))
-
-
-def _plain_halves(text: str) -> bool:
-    """False where the text uses torch's own half types, for which our stand-in needs CUDA's operators."""
-    return not re.search(r"\b(?:at|c10|torch)::(?:Half|BFloat16)|scalar_t|__CUDA_NO_HALF", text)
 
 
 def _macros(flags: Any) -> list[str]:

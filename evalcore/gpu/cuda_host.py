@@ -62,10 +62,12 @@ class Extension:
         if templates and expression not in built.compiled.lowered:
             project = importing.current()
             path = project.path if project is not None else ""
-            built = build(self.text, path=path, arch=self.arch, expressions=[expression], options=self.options)
-            if built.compiled.cubin is None:
-                first = built.compiled.errors[0]
-                raise LaunchFault(f"{expression} does not compile: {first.text}", "compile")
+            options, wanted = self.options, [expression]
+            built = build(self.text, path=path, arch=self.arch, expressions=wanted, options=options, named=False)
+            if expression not in built.compiled.lowered:
+                first = next(iter(built.compiled.errors), None)
+                told = f": {first.text}" if first is not None else ""
+                raise LaunchFault(f"{expression} does not compile{told}", "compile")
         lowered = next((one.lowered for one in built.kernels if one.name == expression), expression)
         assert built.compiled.cubin is not None
         module = CudaModule(built.compiled.cubin)

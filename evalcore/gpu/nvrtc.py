@@ -59,7 +59,7 @@ class Built:
     kernels: tuple[Kernel, ...]
 
 
-def build(
+def build(  # noqa: PLR0913  (a compiler's options)
     text: str,
     *,
     path: str,
@@ -67,20 +67,21 @@ def build(
     overlays: Mapping[str, str] | None = None,
     expressions: Iterable[str] = (),
     options: Sequence[str] = (),
+    named: bool = True,
 ) -> Built:
     """Compiles the device code of `text`. Errors come back in `compiled`; raises only NvrtcMissing.
 
-    path: where the text belongs, for its own headers. expressions: template instances wanted besides those that the
-    launch sites name in full.
+    path: where the text belongs, for its own headers. expressions: template instances wanted. named: also compile those
+    that the launch sites name in full.
     """
-    wanted = list(dict.fromkeys([*expressions, *_named_instances(text)]))
+    wanted = list(dict.fromkeys([*expressions, *(_named_instances(text) if named else ())]))
     headers = local_headers(text, path, overlays or {})
     lib = library()
     device = device_only(text)
     folder = os.path.dirname(path)
     flags = [*options, *([f"-I{folder}"] if folder else [])]
     compiled = lib.compile(device, name=path, arch=arch, options=flags, expressions=wanted, headers=headers)
-    if compiled.cubin is None and wanted:
+    if compiled.cubin is None and wanted and named:
         bare = lib.compile(device, name=path, arch=arch, options=flags, headers=headers)
         if bare.cubin is not None and not _in_text(compiled.errors, text):
             compiled = bare  # only an instance that we asked for was wrong

@@ -89,12 +89,39 @@ ODYSSEY_INTEGER(unsigned long long, 18446744073709551615ull, 0)
 }
 #endif
 """
-_TORCH = """#pragma once
+_HALVES = """#pragma once
 #include <cuda_fp16.h>
 #include <cuda_bf16.h>
-namespace c10 { typedef __half Half; typedef __nv_bfloat16 BFloat16; }
+#ifndef ODYSSEY_HALVES
+#define ODYSSEY_HALVES
+namespace c10 {
+#define ODYSSEY_SCALAR(T, RAW, TO, FROM, EXPLICIT) \\
+  struct alignas(2) T { \\
+    unsigned short x; \\
+    T() = default; \\
+    __device__ T(float v) { RAW r = TO(v); x = *reinterpret_cast<unsigned short*>(&r); } \\
+    __device__ T(const RAW& r) : x(*reinterpret_cast<const unsigned short*>(&r)) {} \\
+    __device__ operator float() const { return FROM(*reinterpret_cast<const RAW*>(&x)); } \\
+    __device__ EXPLICIT operator RAW() const { return *reinterpret_cast<const RAW*>(&x); } \\
+  }; \\
+  __device__ inline T operator-(const T& a) { return T(-static_cast<float>(a)); } \\
+  ODYSSEY_OPERATOR(T, +) ODYSSEY_OPERATOR(T, -) ODYSSEY_OPERATOR(T, *) ODYSSEY_OPERATOR(T, /)
+#define ODYSSEY_OPERATOR(T, OP) \\
+  __device__ inline T operator OP(const T& a, const T& b) { return T(static_cast<float>(a) OP static_cast<float>(b)); } \\
+  __device__ inline T& operator OP##=(T& a, const T& b) { return a = a OP b; } \\
+  ODYSSEY_MIXED(T, float, float, OP) ODYSSEY_MIXED(T, double, double, OP) \\
+  ODYSSEY_MIXED(T, int, T, OP) ODYSSEY_MIXED(T, long long, T, OP) ODYSSEY_MIXED(T, long, T, OP)
+#define ODYSSEY_MIXED(T, U, R, OP) \\
+  __device__ inline R operator OP(T a, U b) { return static_cast<R>(static_cast<float>(a) OP static_cast<float>(b)); } \\
+  __device__ inline R operator OP(U a, T b) { return static_cast<R>(static_cast<float>(a) OP static_cast<float>(b)); }
+ODYSSEY_SCALAR(Half, __half, __float2half, __half2float, )
+ODYSSEY_SCALAR(BFloat16, __nv_bfloat16, __float2bfloat16, __bfloat162float, explicit)
+}
 namespace at { using c10::Half; using c10::BFloat16; }
+namespace torch { using c10::Half; using c10::BFloat16; }
+#endif
 """
+"""torch's own half types: other types than CUDA's, with other operators."""
 _NOTHING = "#pragma once\n"
 
 _EVERYTHING = _INTEGERS + _FLOATS + _LIMITS + _MATH + _STD
@@ -111,16 +138,16 @@ STUBS: dict[str, str] = {
     ),
     **dict.fromkeys(
         ("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "cuda_profiler_api.h",
-         "torch/types.h", "torch/torch.h", "torch/all.h", "torch/library.h", "ATen/cuda/CUDAContext.h",
+         "torch/library.h", "ATen/cuda/CUDAContext.h",
          "ATen/cuda/Exceptions.h", "ATen/cuda/CUDAUtils.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDAStream.h",
          "c10/cuda/CUDAException.h", "c10/cuda/CUDAFunctions.h", "c10/util/Exception.h", "ATen/Dispatch.h",
          "THC/THC.h", "helper_cuda.h"),
         _EVERYTHING,
     ),
     **dict.fromkeys(
-        ("torch/extension.h", "torch/python.h", "ATen/ATen.h", "ATen/core/Tensor.h", "c10/util/Half.h",
-         "c10/util/BFloat16.h", "ATen/OpMathType.h"),
-        _EVERYTHING + _TORCH,
+        ("torch/extension.h", "torch/types.h", "torch/torch.h", "torch/all.h", "torch/python.h", "ATen/ATen.h",
+         "ATen/core/Tensor.h", "c10/util/Half.h", "c10/util/BFloat16.h", "ATen/OpMathType.h"),
+        _EVERYTHING + _HALVES,
     ),
     **dict.fromkeys(
         ("stdio.h", "cstdio", "stdlib.h", "cstdlib", "string.h", "cstring", "string", "vector", "iostream", "sstream",

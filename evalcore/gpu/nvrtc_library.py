@@ -145,7 +145,7 @@ class Nvrtc:
         stand-ins.
         """
         given = {**STUBS, **(headers or {})}
-        if "#include" not in text:
+        if "#include" not in text and not any("include" in option for option in options):
             return self._compile(_Unit(text, name, arch, options, expressions, {}))
         made = self._compile(_Unit(text, name, arch, options, expressions, {**given, **bundled_headers(self)}))
         folders = include_folders(self) if made.missing_header else []
