@@ -232,7 +232,7 @@ RIVAL = """
 import json, sys, time, types
 start = time.perf_counter()
 checkout, paths = sys.argv[1], sys.argv[2:]
-for name in ("requests", "datasets"):
+for name in ("requests", "datasets", "dotenv"):
     try:
         __import__(name)
     except ImportError:

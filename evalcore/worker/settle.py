@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from dataclasses import dataclass, replace
 
 from evalcore.gpu import sandbox
@@ -31,6 +32,7 @@ def confine(settling: Settling) -> tuple[str, ...]:
     for name in [name for name in os.environ if name not in kept]:
         del os.environ[name]
     os.environ.update(kept)
+    tempfile.tempdir = None  # what the loop once looked up is no place where a child may write
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
         file.write("1000")
     os.chdir(os.path.join(scratch, "tmp"))
