@@ -132,6 +132,20 @@ def place_of(text: str, line: int, column: int) -> Place | None:
         place = Spelling(path, whole).place(text, line, column)
         if place is not None:
             return place
+    return _place_in_file(text, line, column)
+
+
+def _place_in_file(text: str, line: int, column: int) -> Place | None:
+    """For a text that was read from a file beside the program: the place there."""
+    project = importing.current()
+    if project is None:
+        return None
+    for path in importing.named_files(project, (".cu", ".cuh", ".cpp", ".h", ".hpp", ".txt")):
+        whole = project.text_of(path).replace("\r\n", "\n")
+        if whole.strip() and whole in text:
+            before = text[: text.index(whole)].count("\n")
+            if before < line <= before + whole.count("\n") + 1:
+                return Place(path=path, line=line - before, column=column)
     return None
 
 

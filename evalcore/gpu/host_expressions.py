@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 
 from evalcore.gpu.host_runtime import DTYPES, FLOAT_TYPES, MATH, SCALAR_TYPES, is_integer_type
 from evalcore.gpu.host_tokens import Token, Unsupported, closing, split
+from evalcore.gpu.host_types import TYPE_WORDS, CppType, angle, bare, read_type
 
 _BINARY = (
     {"||": "or"}, {"&&": "and"}, {"|": "|"}, {"^": "^"}, {"&": "&"}, {"==": "==", "!=": "!="},
     {"<": "<", ">": ">", "<=": "<=", ">=": ">="}, {"<<": "<<"}, {"+": "+", "-": "-"}, {"*": "*", "/": "/", "%": "%"},
 )
-_WORDS = {"true": "True", "false": "False", "nullptr": "0", "NULL": "0", "cudaSuccess": "0"}
-_TYPE_WORDS = {"const", "unsigned", "signed", "long", "int", "short", "char", "float", "double", "bool", "void", "auto"}
-_NAMESPACES = ("torch::", "at::", "c10::", "std::", "cuda::", "::")
+_WORDS = {
+    "true": "True", "false": "False", "nullptr": "0", "NULL": "0", "cudaSuccess": "0", "INFINITY": "float('inf')",
+    "FLT_MAX": "3.4028234663852886e+38", "INT_MAX": "2147483647", "M_PI": "3.141592653589793",
+}
 _MAKERS = {"zeros", "ones", "empty", "full", "rand", "randn"}
 _LIKES = {"zeros_like", "ones_like", "empty_like", "full_like"}
 _TORCH = {"matmul", "mm", "bmm", "sum", "mean", "relu", "cat", "stack", "transpose", "add", "mul", "sigmoid", "tanh"}
@@ -50,71 +52,6 @@ class Scope:
         python = f"v{self.count}_{name}"
         self.frames[-1][name] = python
         return python
-
-
-@dataclass(frozen=True, slots=True)
-class CppType:
-    """A type as far as host code needs it."""
-
-    name: str
-    pointer: bool = False
-    inner: str = ""
-    """What stands in angle brackets."""
-
-
-def bare(name: str) -> str:
-    """A name without the namespaces that host code writes."""
-    changed = True
-    while changed:
-        changed = False
-        for prefix in _NAMESPACES:
-            if name.startswith(prefix) and name not in DTYPES:
-                name, changed = name[len(prefix) :], True
-    return name
-
-
-def read_type(tokens: Sequence[Token], index: int) -> tuple[CppType, int] | None:
-    """The type that starts at `index` and where it ends, or None where none does."""
-    words: list[str] = []
-    inner = ""
-    while index < len(tokens) and tokens[index].kind == "name":
-        text = tokens[index].text
-        if text in {"const", "static", "constexpr", "volatile", "typename", "__restrict__", "inline"}:
-            index += 1
-        elif not words or (text in _TYPE_WORDS and all(word in _TYPE_WORDS for word in words)):
-            words.append(text)
-            index += 1
-        else:
-            break
-    if not words:
-        return None
-    if index < len(tokens) and tokens[index].text == "<":
-        close = _angle(tokens, index)
-        if close is None:
-            return None
-        inner = "".join(token.text for token in tokens[index + 1 : close])
-        index = close + 1
-    pointer = False
-    while index < len(tokens) and tokens[index].text in {"*", "&", "&&", "const", "__restrict__"}:
-        pointer |= tokens[index].text == "*"
-        index += 1
-    return CppType(bare(" ".join(words)), pointer, inner), index
-
-
-def _angle(tokens: Sequence[Token], index: int) -> int | None:
-    """Index of the `>` that closes the `<` at `index`, None where it is a comparison."""
-    depth = 0
-    for place in range(index, len(tokens)):
-        text = tokens[place].text
-        if text == "<":
-            depth += 1
-        elif text == ">":
-            depth -= 1
-            if depth == 0:
-                return place
-        elif text in {";", "{", "}", "&&", "||", "<<<"}:
-            return None
-    return None
 
 
 class Expressions:
@@ -240,7 +177,7 @@ class Expressions:
         """The text in angle brackets before a call, if there is one."""
         if self.peek() != "<":
             return None
-        close = _angle(self.tokens, self.index)
+        close = angle(self.tokens, self.index)
         if close is None or close + 1 >= len(self.tokens) or self.tokens[close + 1].text != "(":
             return None
         inner = self.tokens[self.index + 1 : close]
@@ -259,11 +196,13 @@ class Expressions:
             return f"f_{name}({', '.join(self.arguments())})"
         if name in {"static_cast", "reinterpret_cast", "const_cast"}:
             return self._named_cast()
+        if name == "sizeof":
+            return self._sizeof()
         short = bare(name)
         constant = _constant(name, short)
         if constant is not None:
             return constant
-        if name in _TYPE_WORDS or is_integer_type(name):
+        if name in TYPE_WORDS or is_integer_type(name):
             self.index -= 1
             return self._functional_cast()
         template = self._template()
@@ -272,13 +211,22 @@ class Expressions:
         raise Unsupported(f"the name {name}")
 
     def _named_cast(self) -> str:
-        close = _angle(self.tokens, self.index)
+        close = angle(self.tokens, self.index)
         found = read_type(self.tokens, self.index + 1)
         if close is None or found is None or found[1] != close:
             raise Unsupported("a cast to this type")
         self.index = close + 1
         (value,) = self.arguments()
         return self._cast(found[0], value)
+
+    def _sizeof(self) -> str:
+        self.expect("(")
+        found = read_type(self.tokens, self.index)
+        if found is None:
+            raise Unsupported("sizeof of an expression")
+        self.index = found[1]
+        self.expect(")")
+        return "8" if found[0].pointer else self._size_of(found[0].name)
 
     def _functional_cast(self) -> str:
         found = read_type(self.tokens, self.index)

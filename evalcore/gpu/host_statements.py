@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from evalcore.gpu.cuda_text import KernelText
-from evalcore.gpu.host_expressions import CppType, Expressions, Scope, bare, read_type
+from evalcore.gpu.host_expressions import Expressions, Scope
 from evalcore.gpu.host_runtime import FLOAT_TYPES, is_integer_type
 from evalcore.gpu.host_tokens import HostFunction, Macro, Token, Unsupported, closing, expand, split
+from evalcore.gpu.host_types import CppType, bare, read_type
 
 _CHECKS = {"TORCH_CHECK", "AT_ASSERTM", "TORCH_INTERNAL_ASSERT", "AT_ASSERT", "TORCH_CHECK_ARG", "CHECK"}
 _IGNORED = {"C10_CUDA_KERNEL_LAUNCH_CHECK", "AT_CUDA_CHECK", "C10_CUDA_CHECK", "CUDA_CHECK", "TORCH_WARN"}
@@ -255,7 +257,7 @@ class Translator:
 
     def _target(self, tokens: Sequence[Token]) -> str:
         target = self._expression(tokens)
-        if not target.replace(".", "").replace("_", "").isalnum():
+        if not re.fullmatch(r"\w+(?:\.\w+)*(?:\[[^\[\]]*\])?", target):
             raise Unsupported("an assignment to this")
         return target
 

@@ -7,10 +7,12 @@ Never decides what to call, and never writes into the project.
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import io
 import linecache
 import os
 import re
@@ -94,6 +96,7 @@ def begin(path: str, root: str, overlays: Sequence[tuple[str, str]]) -> Project:
             sys.path.insert(0, entry)
             project.added_paths.append(entry)
     importlib.invalidate_caches()
+    overlay_open()
     _active.append(project)
     return project
 
@@ -166,6 +169,40 @@ def _file_names(text: str) -> Iterator[str]:
             name = node.value
             if 3 <= len(name) <= 200 and "." in name and not os.path.isabs(name) and not set(name) & set("\n\0"):
                 yield name
+
+
+def named_files(project: Project, endings: tuple[str, ...]) -> list[str]:
+    """Absolute paths of files that literals of the main file name, below its folder or the project's."""
+    found = []
+    for name in _file_names(project.main_text):
+        for folder in (os.path.dirname(project.path), project.root):
+            path = os.path.normpath(os.path.join(folder, name))
+            if name.endswith(endings) and (path in project.overlays or os.path.isfile(path)):
+                found.append(path)
+    return list(dict.fromkeys(found))
+
+
+def overlay_open() -> None:
+    """Have `open` see unsaved buffers, once a process. A case does it before it notes what `open` stands for."""
+    if not hasattr(io.open, "__wrapped__"):
+        builtins.open = io.open = _overlaid_open(io.open)  # type: ignore[assignment]
+
+
+def _overlaid_open(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`open` that reads an unsaved buffer where there is one for the file, such as CUDA text read at run time."""
+
+    @functools.wraps(original)
+    def open_(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        project = current()
+        if project is not None and project.overlays and isinstance(file, (str, os.PathLike)) and "r" in mode:
+            path = os.path.abspath(os.fspath(file))
+            if path in project.overlays:
+                text = project.overlays[path]
+                project.note_file(path, text)
+                return io.BytesIO(text.encode("utf-8", "surrogatepass")) if "b" in mode else io.StringIO(text)
+        return original(file, mode, *args, **kwargs)
+
+    return open_
 
 
 def run_main(project: Project, text: str) -> ModuleType:

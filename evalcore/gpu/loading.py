@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import os
-import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -19,14 +18,13 @@ from typing import Any
 
 import torch
 
-from evalcore.facts import KernelFacts, Place
+from evalcore.facts import KernelFacts
 from evalcore.gpu import compile_faults, cuda_build, importing, launched
+from evalcore.gpu.entries import attribute, entry_of, in_order, on_device, seed_everything, with_globals
 from evalcore.gpu.faults import CandidateFault, fault, locate
 from evalcore.jobs import Flag
 from evalcore.problem import Inputs, InputsKind, Problem, Program, ProgramKind
 from evalcore.slicing import bound_names, override_constants, parse, slice_module
-
-_INPUT_GLOBALS = ("torch", "math", "random")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,7 +96,7 @@ def load(  # noqa: PLR0913  (the seam's signature)
             text = override_constants(text, sizes)
         with context():
             module = _run(project, text, _kept_names(problem, program))
-            function, state = _entry(module, problem, program, device=device, seed=seed, init_inputs=init_inputs)
+            function, state = entry_of(module, problem, program, device=device, seed=seed, init_inputs=init_inputs)
     except (Exception, SystemExit) as error:  # the fence around user code
         raise CandidateFault(locate(error, program)) from error
     return Loaded(
@@ -139,18 +137,11 @@ def make_inputs(loaded_reference: Loaded, problem: Problem, *, sizes: dict[str, 
         with loaded_reference.context():
             seed_everything(seed)
             if inputs.kind is InputsKind.GET_INPUTS:
-                made = _on_device(_attribute(loaded_reference.module, inputs.function), loaded_reference.device, seed)
-                return _in_order(made, inputs.names)
+                made = on_device(attribute(loaded_reference.module, inputs.function), loaded_reference.device, seed)
+                return in_order(made, inputs.names)
             return _run_statements(loaded_reference, inputs, sizes)
     except (Exception, SystemExit) as error:  # the fence around user code
         raise CandidateFault(locate(error, loaded_reference.program)) from error
-
-
-def _in_order(made: Any, names: tuple[str, ...]) -> list[Any]:
-    """An argument list out of what an input function returned: a list, a dict by name, or one value."""
-    if isinstance(made, dict):
-        return [made[name] for name in names] if names and all(name in made for name in names) else list(made.values())
-    return list(made) if isinstance(made, (list, tuple)) else [made]
 
 
 def init_inputs(loaded_reference: Loaded) -> list[Any]:
@@ -166,15 +157,6 @@ def init_inputs(loaded_reference: Loaded) -> list[Any]:
     except (Exception, SystemExit) as error:  # the fence around user code
         raise CandidateFault(locate(error, loaded_reference.program)) from error
     return list(made) if isinstance(made, (list, tuple)) else [made]
-
-
-def seed_everything(seed: int) -> None:
-    """Seeds every generator that user code commonly draws from."""
-    random.seed(seed)
-    torch.manual_seed(seed)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed(seed % 2**32)
 
 
 # ------------------------------------------------------------------------------------------------------------- one load
@@ -263,66 +245,8 @@ def parse_or_raise(text: str, path: str) -> None:
         raise
 
 
-def _entry(
-    module: ModuleType,
-    problem: Problem,
-    program: Program,
-    *,
-    device: str,
-    seed: int,
-    init_inputs: list[Any] | None,
-) -> tuple[Callable[..., Any], dict[str, torch.Tensor]]:
-    if program.kind is ProgramKind.EXPRESSION:
-        return _expression(module, problem.inputs, program), {}
-    target: Any = _attribute(module, program.entry)
-    if program.kind is ProgramKind.FUNCTION:
-        is_autograd = isinstance(target, type) and issubclass(target, torch.autograd.Function)
-        return (getattr(target, "apply") if is_autograd else target), {}  # noqa: B009  (mypy knows no such attribute)
-    if init_inputs is None:
-        own = vars(module).get(problem.inputs.init_function or "")
-        init_inputs = _in_order(own(), ()) if own is not None else []
-    return _module(target, device, seed, init_inputs)
-
-
-def _attribute(module: ModuleType, dotted: str) -> Any:
-    target: Any = module
-    for part in dotted.split("."):
-        there = part in vars(module) if target is module else hasattr(target, part)
-        if not there:
-            path = getattr(module, "__file__", "") or ""
-            raise fault(
-                "compile", f"{os.path.basename(path)} has no {dotted!r}", Place(path=path, line=1) if path else None
-            )
-        target = getattr(target, part)
-    return target
-
-
-def _module(
-    kind: Any, device: str, seed: int, arguments: list[Any]
-) -> tuple[Callable[..., Any], dict[str, torch.Tensor]]:
-    """An instance on `device`, built after the same seed as its counterpart, and its parameters and buffers."""
-
-    def build() -> Any:
-        seed_everything(seed)
-        return kind(*[to_device(one, device) for one in arguments])
-
-    instance = _on_device(build, device, seed)
-    if isinstance(instance, torch.nn.Module):
-        instance = instance.to(device)
-        return instance, dict(instance.state_dict(keep_vars=True))
-    return (instance if callable(instance) else instance.forward), {}
-
-
-def _expression(module: ModuleType, inputs: Inputs, program: Program) -> Callable[..., Any]:
-    names = inputs.names
-    namespace = _with_globals(module.__dict__)
-    code = compile(f"lambda {', '.join(names)}: (\n{program.call}\n)", "<expression>", "eval", dont_inherit=True)
-    function: Callable[..., Any] = eval(code, namespace)
-    return function
-
-
 def _run_statements(loaded: Loaded, inputs: Inputs, sizes: Mapping[str, int]) -> list[Any]:
-    namespace = _with_globals(loaded.module.__dict__)
+    namespace = with_globals(loaded.module.__dict__)
     namespace.update(dict(inputs.constants))
     namespace.update(sizes)
     text = override_constants(inputs.statements, sizes)
@@ -331,54 +255,6 @@ def _run_statements(loaded: Loaded, inputs: Inputs, sizes: Mapping[str, int]) ->
     if missing:
         raise fault("exception", f"the statements that make the inputs leave no {', '.join(missing)}")
     return [namespace[name] for name in inputs.names]
-
-
-def _with_globals(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a module's names, with the modules that expressions and input recipes take for granted."""
-    made = dict(namespace)
-    for name in _INPUT_GLOBALS:
-        if name not in made:
-            made[name] = __import__(name)
-    triton = sys.modules.get("triton")
-    if triton is not None:
-        made.setdefault("triton", triton)
-    return made
-
-
-@contextlib.contextmanager
-def _default_device(device: str) -> Iterator[None]:
-    if device == "cpu":
-        yield
-        return
-    with torch.device(device):
-        yield
-
-
-def _on_device(make: Callable[[], Any], device: str, seed: int) -> Any:
-    """`make()` with `device` as the default, faster than moving; where that fails, made on the CPU and moved."""
-    try:
-        with _default_device(device):
-            made = make()
-    except (RuntimeError, TypeError, ValueError):
-        if device == "cpu":
-            raise
-        seed_everything(seed)
-        made = make()
-    return to_device(made, device)
-
-
-def to_device(value: Any, device: str) -> Any:
-    """`value` with every tensor in it, also in lists, tuples and dicts, on `device`."""
-    if isinstance(value, torch.Tensor):
-        return value if device == "cpu" else value.to(device)
-    if isinstance(value, (list, tuple)):
-        moved = [to_device(one, device) for one in value]
-        if isinstance(value, tuple):
-            return type(value)(*moved) if hasattr(value, "_fields") else tuple(moved)
-        return moved
-    if isinstance(value, dict):
-        return {key: to_device(one, device) for key, one in value.items()}
-    return value
 
 
 def _notes(device: str) -> list[Flag]:
