@@ -207,3 +207,29 @@ def test_a_bare_kernel_with_an_error(interpreted) -> None:
     kind, message, path, line, column = interpreted(body_cu, "* 2; }", "* two; }")
     assert (kind, message) == ("compile", 'identifier "two" is undefined')
     assert (path, line) == ("/nowhere/k.cu", 1) and column > 80
+
+
+def body_text_from_a_file(folder: str) -> list:
+    """CUDA text that the program reads from a file beside it; the editor's unsaved buffer is what it reads."""
+    import os
+    from pathlib import Path
+
+    Path(folder, "twice.cu").write_text("on the disk it is stale")
+    text = INLINE.split("source =")[0] + (
+        "from pathlib import Path\nsource = (Path(__file__).parent / 'twice.cu').read_text()\nassert 'stale' not in source\n"
+        "with open('twice.cu', 'rb') as handle:\n    LENGTH = len(handle.read())\n"
+        "built = load_inline('t', 'torch::Tensor run(torch::Tensor x);', source, functions=['run'])\n\n"
+        "class ModelNew(nn.Module):\n    def forward(self, x):\n        return built.run(x) * LENGTH\n"
+    )
+    buffer = '// é\n__global__ void twice(float* x) { x[0] = nothing; }\ntorch::Tensor run(torch::Tensor x) { return x; }\n'
+    path = os.path.join(folder, "program.py")
+    problem = problems.module(path, text, project_root=folder, overlays=((os.path.join(folder, "twice.cu"), buffer),))
+    crash = problems.crash_of(problem)
+    return [crash.kind, crash.message, os.path.basename(crash.place.path), crash.place.line, crash.place.column]
+
+
+@needs_nvrtc
+def test_an_error_in_a_file_that_the_program_reads(interpreted, tmp_path) -> None:
+    kind, message, name, line, column = interpreted(body_text_from_a_file, str(tmp_path))
+    assert (kind, message) == ("compile", 'identifier "nothing" is undefined')
+    assert (name, line, column) == ("twice.cu", 2, 42)
