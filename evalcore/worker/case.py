@@ -21,6 +21,7 @@ from evalcore.gpu.ablation import ablated
 from evalcore.gpu.arrival import arrive_late, take
 from evalcore.gpu.faults import CandidateFault, locate
 from evalcore.gpu.gradients import Gradients
+from evalcore.gpu.importing import overlay_open
 from evalcore.gpu.inputs import UnsupportedInput, allocate, arguments, canaries_intact, raw_bytes
 from evalcore.gpu.integrity import changed, snapshot
 from evalcore.gpu.loading import Loaded, load
@@ -66,8 +67,11 @@ class Case:
         self.clock: Clock | None = None
         """Made and warmed by the main, on a card only."""
         self._threads = threading.active_count()
+        overlay_open()
         self._before = snapshot()
         self._tripwire: Tripwire | None = None
+        self._known = {id(module): module for module in sys.modules.values()}
+        """Loaded before any problem was known; kept, so that no id is used again."""
         self.launchers: list[tuple[str, ...]] = []
         """Signatures of kernels that were made ready to launch, where this Triton compiles a stub for each."""
         self.build_s: Callable[[], float] = lambda: 0.0
@@ -132,7 +136,7 @@ class Case:
         if body.get("as") == "previous":
             self.previous = self._loaded
         if body.get("side") != "reference":
-            self._tripwire = Tripwire(problem, self._loaded.module)
+            self._tripwire = Tripwire(problem, self._loaded.module, self._known)
         state = self._loaded.state
         return {
             "seconds": time.perf_counter() - started,
