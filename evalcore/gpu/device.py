@@ -41,6 +41,7 @@ def preload() -> Stack:
     torch = _load("torch", faults)
     triton = _load("triton", faults)
     if torch is not None:
+        _forget_absent_seeds(torch)
         with contextlib.suppress(ImportError):
             importlib.import_module("torch.utils.flop_counter")
     if triton is not None:
@@ -59,6 +60,19 @@ def _load(name: str, faults: list[tuple[str, str]]) -> ModuleType | None:
         for each in [each for each in sys.modules if each == name or each.startswith(name + ".")]:
             sys.modules.pop(each, None)
         return None
+
+
+def _forget_absent_seeds(torch: Any) -> None:
+    """Every seeding tells each backend that is not there as well, by noting down the whole call stack: a millisecond,
+    several times per trial. A backend that this torch was built without has nothing to seed."""
+    backend = getattr(torch, "xpu", None)
+    compiled = getattr(backend, "_is_compiled", None)
+    if backend is not None and compiled is not None and not compiled():
+        backend.manual_seed_all = backend.manual_seed = _no_seed
+
+
+def _no_seed(seed: int) -> None:
+    """There is nothing to seed."""
 
 
 def _version(module: ModuleType | None) -> str | None:

@@ -81,7 +81,16 @@ async def alongside(evaluation: Evaluation) -> None:
     evaluation.second = Exchange(evaluation.desk, spare, evaluation.job.limits)
     if others:
         with evaluation.stages.timed("listed"), contextlib.suppress(CaseFailed, ReferenceFailed, Untransferable):
-            await _listed(evaluation, evaluation.second, others[0])
+            if await _listed(evaluation, evaluation.second, others[0]):
+                await _ablated_there(evaluation, evaluation.second, others[0])
+
+
+async def _ablated_there(evaluation: Evaluation, exchange: Exchange, case: Case) -> None:
+    """The second case with its own kernels made to do nothing: a right answer proves a decoy at any size."""
+    (seed,) = evaluation.seeds(case, 1, "ablated")
+    trial = await exchange.trial(case, seed, kind="ablated", ablate=True)
+    if trial.crash is None:
+        evaluation.got.trials.append(trial)
 
 
 async def _listed(evaluation: Evaluation, exchange: Exchange, case: Case) -> bool:

@@ -6,6 +6,7 @@ The order: referee and spare side by side; sizes; load while inputs are made; tr
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -26,6 +27,8 @@ from evalcore.worker.stages import Stages
 from evalcore.worker.station import Station
 
 TRIALS = 5
+_AHEAD_BYTES = 8 << 30
+"""Answers to all trials at once hold this much at most."""
 FIRST_TRY_S = 10.0
 """Under the interpreter a first run that takes longer is tried again at a smaller size, where there is one."""
 
@@ -251,7 +254,11 @@ class Evaluation:
 
     async def _trials(self, case: Case, choice: Choice) -> None:
         self.stage("trials", 0, TRIALS)
-        for index, seed in enumerate(self.seeds(case, TRIALS)):
+        seeds = self.seeds(case, TRIALS)
+        if self.on_card:
+            # the first call compiles: meanwhile the referee works out the answers to the others
+            self.station.later(_plainly(self._answer_ahead(case, seeds[1:])))
+        for index, seed in enumerate(seeds):
             first_try = index == 0 and bool(choice.smaller) and not self.on_card
             limit = min(self.job.limits.run_s, FIRST_TRY_S) if first_try else None
             with self.stages.timed("trials" if index else "first_trial"):
@@ -266,9 +273,17 @@ class Evaluation:
         self.got.canaries = tuple(self.exchange.canaries)
         self.got.build = BuildLog(seconds=self.exchange.build_s, cached=False)
 
+    async def _answer_ahead(self, case: Case, seeds: list[int]) -> None:
+        with contextlib.suppress(ReferenceFailed, Untransferable):
+            for seed in seeds:
+                made = await self.desk.stock(case, seed)
+                if len(seeds) * (made.input_bytes + 4 * made.output_bytes) > _AHEAD_BYTES:
+                    return
+
     async def learn(self) -> None:
         """Ask the case for its own facts; again after timing, for counts of launches grow."""
-        self.got.learned = await self.exchange.learn()
+        with self.stages.timed("learn"):
+            self.got.learned = await self.exchange.learn()
         self.got.canaries = tuple(self.exchange.canaries)
         self.tools.remembered.keep_winners(self.sha, self.got.learned.winners)
 

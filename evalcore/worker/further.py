@@ -43,6 +43,8 @@ async def _ablated(evaluation: Evaluation) -> None:
     learned = evaluation.got.learned
     if learned is None or not any(kernel.launches for kernel in learned.kernels):
         return
+    if any(trial.kind == "ablated" for trial in evaluation.got.trials):
+        return
     (seed,) = evaluation.seeds(evaluation.line, 1, "ablated")
     with evaluation.stages.timed("ablated"):
         trial = await evaluation.exchange.trial(evaluation.line, seed, kind="ablated", run_s=_RUN_S, ablate=True)

@@ -90,6 +90,8 @@ class Referee:
         self._problem = options.problem
         self._sides: dict[str, Side] = {}
         self._sets: dict[tuple[str, int], InputSet] = {}
+        self._made: dict[tuple[str, int], list[Any]] = {}
+        """Inputs that were filled and whose answer was not worked out yet."""
         self._kept: dict[tuple[str, int], list[Output]] = {}
         """Outputs of a first run, to compare a second one with."""
         self._turned: set[tuple[str, int]] = set()
@@ -210,7 +212,7 @@ class Referee:
     def _set(self, side: Side, seed: int, twist: str | None = None) -> InputSet:
         key = (side.case.name, seed)
         if key not in self._sets:
-            inputs = self._inputs(side, seed, timed=False)
+            inputs = self._made.pop(key, None) or self._inputs(side, seed, timed=False)
             if twist is not None:
                 inputs = twisted(inputs, twist, seed)
             self._sets[key] = InputSet(inputs=inputs, key=answer(side.loaded, inputs, seed=seed))
@@ -251,8 +253,13 @@ class Referee:
             return side.init
         if fill.get("twist") is not None:
             return self._set(side, fill["seed"], fill["twist"]).inputs
-        found = self._sets.get((side.case.name, fill["seed"]))
-        return found.inputs if found is not None else self._inputs(side, fill["seed"], timed=fill["what"] == "timed")
+        key = (side.case.name, fill["seed"])
+        if key in self._sets:
+            return self._sets[key].inputs
+        if fill["what"] == "timed":
+            return self._inputs(side, fill["seed"], timed=True)
+        self._made[key] = self._inputs(side, fill["seed"], timed=False)
+        return self._made[key]
 
     def on_compare(self, letter: Letter) -> Body:
         """Judge nothing, measure everything: one Trial from a case's outputs and its inputs after the run."""
@@ -294,7 +301,7 @@ class Referee:
 
     def _gradients(self, side: Side, seed: int, back: Body) -> InputSet:
         """The same inputs, with the reference's gradients for an answer."""
-        inputs = self._inputs(side, seed, timed=False)
+        inputs = self._made.pop((side.case.name, seed), None) or self._inputs(side, seed, timed=False)
         program = Gradients(
             program=side.loaded, inputs=tuple(back["inputs"]), parameters=tuple(back["parameters"]), seed=back["seed"]
         )
@@ -322,6 +329,7 @@ class Referee:
         seeds, names = set(letter.body.get("seeds", ())), set(letter.body.get("cases", ()))
         self._sets = {key: each for key, each in self._sets.items() if key[1] not in seeds and key[0] not in names}
         self._turned.clear()
+        self._made.clear()
         for name in names:
             self._sides.pop(name, None)
         self._borrowed.close(owner)

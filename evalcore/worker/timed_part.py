@@ -35,7 +35,8 @@ _BURSTS = 2
 async def time_line(evaluation: Evaluation) -> None:
     """Time the candidate and, where it is not known yet, the reference. Facts go into the evaluation."""
     specs = evaluation.specs
-    slots = await make_ring(evaluation.exchange, specs)
+    with evaluation.stages.timed("ring"):
+        slots = await make_ring(evaluation.exchange, specs)
     await evaluation.joined()
     evaluation.stage("timing", 0, 1)
     async with evaluation.station.alone(evaluation.device, evaluation.stages):

@@ -83,9 +83,10 @@ def test_a_given_seed_repeats_the_trials(loop: RealLoop, tmp_path: Path) -> None
     first = loop.evaluate(kernelbench(tmp_path))
     again = loop.evaluate(kernelbench(tmp_path), seed=first.seed)
     assert again.seed == first.seed
-    assert again.cases[0].seeds == first.cases[0].seeds
+    few, many = sorted((set(again.cases[0].seeds), set(first.cases[0].seeds)), key=len)
+    assert len(few) >= 5 and few <= many, "how many calls follow the trials is a matter of time, which ones is not"
     assert again.cases[0].max_abs_error == first.cases[0].max_abs_error
-    assert loop.evaluate(kernelbench(tmp_path)).cases[0].seeds != first.cases[0].seeds
+    assert not set(loop.evaluate(kernelbench(tmp_path)).cases[0].seeds) & many
 
 
 def test_a_wrong_tail_is_incorrect_and_described(loop: RealLoop, tmp_path: Path) -> None:
