@@ -15,6 +15,8 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
+import torch
+
 from evalcore.facts import Crash, Place
 from evalcore.gpu import compile_faults
 from evalcore.gpu.importing import current, staged_lines
@@ -47,7 +49,17 @@ def fault(kind: str, message: str, place: Place | None = None, detail: str = "")
 
 
 def locate(exc: BaseException, program: Program) -> Crash:
-    """Any exception that `program` raised, as a Crash. `place` is None only where no line of the person's ran."""
+    """Any exception that `program` raised, as a Crash. `place` is None only where no line of the person's ran.
+
+    Never raises: an exception whose own methods raise, or whose chain bites its tail, is told by its type alone.
+    """
+    try:
+        return _locate(exc, program)
+    except BaseException:  # noqa: BLE001  (the fence around user code: even telling its error may run it)
+        return Crash(kind="exception", message=type(exc).__name__[:200])
+
+
+def _locate(exc: BaseException, program: Program) -> Crash:
     if isinstance(exc, CandidateFault):
         return exc.crash
     if isinstance(exc, SyntaxError):
@@ -103,11 +115,15 @@ def _classify(exc: BaseException) -> tuple[str, str]:
     """(kind, message) of an exception that no compiler raised."""
     name = type(exc).__name__
     text = str(exc).strip()
-    if name == "OutOfBounds":
+    if text.startswith(("CUDA error", "Triton Error")):
+        text = _first_line(text)  # the rest is torch's advice on debugging
+    if _is_ours(exc, "evalcore.gpu.sanitizer", "OutOfBounds"):
         return "out_of_bounds", text
-    if isinstance(exc, MemoryError) or name == "OutOfMemoryError":
+    if isinstance(exc, (MemoryError, torch.cuda.OutOfMemoryError)):
         return "out_of_memory", f"out of memory: {_first_line(text)}" if text else "out of memory"
-    if name in {"CannotInterpret", "WrongVersions"}:
+    if _is_ours(exc, "evalcore.gpu.fake_cuda", "CannotInterpret") or _is_ours(
+        exc, "evalcore.gpu.interpreter", "WrongVersions"
+    ):
         return "cannot_interpret", text
     if isinstance(exc, NotImplementedError) and "interpreter mode" in text:
         return "cannot_interpret", f"the interpreter cannot run this: {text}"
@@ -121,6 +137,12 @@ def _classify(exc: BaseException) -> tuple[str, str]:
     return "exception", f"{name}: {text}" if text else name
 
 
+def _is_ours(exc: BaseException, module: str, name: str) -> bool:
+    """True for an exception of our own class, not of one that merely has its name."""
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind is not None and isinstance(exc, kind)
+
+
 def _first_line(text: str) -> str:
     return text.split("\n", 1)[0]
 
@@ -129,13 +151,12 @@ def _first_line(text: str) -> str:
 
 
 def place_of(exc: BaseException, program: Program) -> Place | None:
-    """The deepest frame of `exc` that stands in the program's file, else in another file of its project."""
-    frames = list(_frames(exc.__traceback__))
+    """The deepest frame of `exc` that stands in the program's file or in another file of its project."""
     project = current()
-    for mine in (lambda path: path == program.path, lambda path: project is not None and project.owns(path)):
-        for frame, traced in reversed(frames):
-            if mine(frame.f_code.co_filename):
-                return _place(frame, traced)
+    for frame, traced in reversed(list(_frames(exc.__traceback__))):
+        path = frame.f_code.co_filename
+        if path == program.path or (project is not None and project.owns(path)):
+            return _place(frame, traced)
     return None
 
 

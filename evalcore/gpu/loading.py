@@ -51,7 +51,7 @@ class Loaded:
                     return self.function(*inputs)
                 with torch.no_grad():
                     return self.function(*inputs)
-        except (Exception, SystemExit) as error:  # the fence around user code
+        except BaseException as error:  # the fence around user code
             raise CandidateFault(locate(error, self.program)) from error
 
     def kernel_facts(self) -> tuple[KernelFacts, ...]:
@@ -97,7 +97,7 @@ def load(  # noqa: PLR0913  (the seam's signature)
         with context():
             module = _run(project, text, _kept_names(problem, program))
             function, state = entry_of(module, problem, program, device=device, seed=seed, init_inputs=init_inputs)
-    except (Exception, SystemExit) as error:  # the fence around user code
+    except BaseException as error:  # the fence around user code
         raise CandidateFault(locate(error, program)) from error
     return Loaded(
         program=program, module=module, function=function, device=device, inputs=problem.inputs, state=state,
@@ -140,7 +140,7 @@ def make_inputs(loaded_reference: Loaded, problem: Problem, *, sizes: dict[str, 
                 made = on_device(attribute(loaded_reference.module, inputs.function), loaded_reference.device, seed)
                 return in_order(made, inputs.names)
             return _run_statements(loaded_reference, inputs, sizes)
-    except (Exception, SystemExit) as error:  # the fence around user code
+    except BaseException as error:  # the fence around user code
         raise CandidateFault(locate(error, loaded_reference.program)) from error
 
 
@@ -154,7 +154,7 @@ def init_inputs(loaded_reference: Loaded) -> list[Any]:
         with loaded_reference.context():
             seed_everything(0)
             made = function()
-    except (Exception, SystemExit) as error:  # the fence around user code
+    except BaseException as error:  # the fence around user code
         raise CandidateFault(locate(error, loaded_reference.program)) from error
     return list(made) if isinstance(made, (list, tuple)) else [made]
 

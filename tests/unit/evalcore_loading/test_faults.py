@@ -161,3 +161,46 @@ def test_out_of_resources_says_needed_and_limit():
     crash = locate(OutOfResources(300000, 232448, "shared memory"), program)
     assert crash.kind == "out_of_resources"
     assert "needs 300000 bytes" in crash.message and "has 232448 bytes" in crash.message
+
+
+HOSTILE = {
+    "a message that raises": "class E(Exception):\n    def __str__(self): raise ValueError('no')\n",
+    "a message of megabytes": "class E(Exception):\n    def __str__(self): return 'x' * 10**7\n",
+    "a base exception": "class E(BaseException): pass\n",
+    "a name of ours": "class CannotInterpret(Exception): pass\nclass OutOfBounds(Exception): pass\nE = CannotInterpret\n",
+    "a cause that is itself": "class E(Exception):\n    @property\n    def __cause__(self): return self\n",
+    "a node that is none": "class CompilationError(Exception):\n    node = src = error_message = 3\nE = CompilationError\n",
+    "a keyboard interrupt": "E = KeyboardInterrupt\n",
+}
+
+
+def body_hostile(definition: str) -> list:
+    text = SCALE.replace("def scale(", f"{definition}\n\ndef scale(").replace("    return out\n", "    raise E()\n")
+    crash = problems.crash_of(problem_of(text))
+    return [crash.kind, len(crash.message), len(crash.detail)]
+
+
+@pytest.mark.parametrize("definition", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_exceptions_are_told_all_the_same(interpreted, definition):
+    kind, message, detail = interpreted(body_hostile, definition)
+    assert kind in {"exception", "compile"} and message <= 2000 and detail <= 4096
+
+
+def body_helper(folder: str) -> list:
+    import os
+
+    helper = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef twice(v):\n    return v + vv\n"
+    text = SCALE.replace("@triton.jit\ndef twice(v):\n    return v + v\n", "").replace(
+        "import torch\n", "import torch\nfrom helper import twice\n"
+    )
+    path = os.path.join(folder, "s.py")
+    problem = problems.expression(
+        path, text, "scale(x, 3.0)", "x * 6.0", "x = torch.rand(100)", names=("x",), project_root=folder,
+        overlays=((os.path.join(folder, "helper.py"), helper),),
+    )
+    crash = problems.crash_of(problem)
+    return [os.path.basename(crash.place.path), crash.place.line, crash.place.column, crash.message]
+
+
+def test_an_error_in_a_kernel_of_another_file_is_placed_there(interpreted, tmp_path):
+    assert interpreted(body_helper, str(tmp_path)) == ["helper.py", 6, 16, "NameError: name 'vv' is not defined"]
