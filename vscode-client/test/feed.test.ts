@@ -78,3 +78,17 @@ test('an answer to an earlier scope is dropped', async () => {
   await old;
   assert.equal(page.seqs.size, 0);
 });
+
+test('a page that was sent ahead is not sent twice, and older ones wait until it is drawn', async () => {
+  const [ledger, page] = [new Ledger(300), new Page()];
+  const feed = new Feed(ledger, page);
+  let drawn: (() => void) | undefined;
+  const loading = feed.load({}, feed.begin(), new Promise<void>((done) => { drawn = done; }));
+  await new Promise((ok) => setTimeout(ok, 5));
+  assert.equal(page.seqs.size, 100);
+  assert.equal(ledger.asked.length, 1);
+  drawn?.();
+  await loading;
+  assert.equal(page.seqs.size, 300);
+  assert.ok(page.complete);
+});

@@ -20,6 +20,7 @@ export class Feed {
   private lastSeq = 0;
   private total = 0;
   private place = '';
+  private scope: Scope = {};
   /** Counts reloads: an answer that belongs to an earlier one is dropped. */
   private turn = 0;
   private catching: Promise<void> | null = null;
@@ -27,19 +28,24 @@ export class Feed {
 
   constructor(private readonly source: FeedSource, private readonly sink: FeedSink) {}
 
-  /** Read everything of `scope`, the newest page first. */
-  async load(scope: Scope): Promise<void> {
+  /**
+   * Read everything of `scope`, the newest page first. `ahead` is that page when `begin` sent it already. Before the older pages
+   * are read `drawn` is awaited: nothing may compete with the first paint.
+   */
+  async load(scope: Scope, ahead?: Promise<LedgerRows | null>, drawn?: Promise<void>): Promise<void> {
     const turn = ++this.turn;
     this.scope = scope;
-    const first = await this.source.ledgerRows({ ...scope, limit: FIRST_PAGE });
+    const sent = await ahead;
+    const first = sent ?? await this.source.ledgerRows({ ...scope, limit: FIRST_PAGE });
     if (turn !== this.turn) { return; }
     this.lastSeq = Math.max(first.last_seq, ...first.rows.map((row) => row.seq));
     this.total = first.total;
     this.place = first.places.ledger;
-    let complete = first.rows.length === 0 || first.rows.length >= first.total;
-    this.send(true, first.rows, complete);
+    let complete = isAll(first);
+    if (!sent) { this.send(true, first.rows, complete); }
     let held = first.rows.length;
     let oldest = Math.min(...first.rows.map((row) => row.seq));
+    await drawn;
     while (!complete) {
       const page = await this.source.ledgerRows({ ...scope, before: oldest, limit: NEXT_PAGE });
       if (turn !== this.turn) { return; }
@@ -50,7 +56,18 @@ export class Feed {
     }
   }
 
-  private scope: Scope = {};
+  /** The newest rows of the workspace, sent before the page asks: they lie there when its script starts. Null when there is no answer. */
+  async begin(): Promise<LedgerRows | null> {
+    try {
+      const first = await this.source.ledgerRows({ limit: FIRST_PAGE });
+      this.total = first.total;
+      this.place = first.places.ledger;
+      this.send(true, first.rows, isAll(first));
+      return first;
+    } catch {
+      return null; // load() asks again and says what is wrong
+    }
+  }
 
   /** Rows were appended: fetch what is newer than what the page has. Calls that come meanwhile are folded into one more round. */
   appended(): Promise<void> {
@@ -78,3 +95,5 @@ export class Feed {
     this.sink.rows({ reset, rows: rows.map(withoutCard), total: this.total, complete, place: this.place });
   }
 }
+
+function isAll(page: LedgerRows): boolean { return page.rows.length === 0 || page.rows.length >= page.total; }

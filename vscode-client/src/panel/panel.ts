@@ -23,15 +23,15 @@ export class Panel implements vscode.WebviewViewProvider, vscode.WebviewPanelSer
     );
   }
 
-  resolveWebviewView(view: vscode.WebviewView): void {
-    const session = this.fill(view.webview, 'side');
+  resolveWebviewView(view: vscode.WebviewView, context: vscode.WebviewViewResolveContext): void {
+    const session = this.fill(view.webview, 'side', context.state);
     this.side = session;
     if (this.wanted) { session.show(this.wanted.tab, this.wanted.target); this.wanted = null; }
     view.onDidDispose(() => { session.dispose(); this.side = null; });
   }
 
-  deserializeWebviewPanel(panel: vscode.WebviewPanel): Promise<void> {
-    this.adopt(panel);
+  deserializeWebviewPanel(panel: vscode.WebviewPanel, state: unknown): Promise<void> {
+    this.adopt(panel, state);
     return Promise.resolve();
   }
 
@@ -51,17 +51,17 @@ export class Panel implements vscode.WebviewViewProvider, vscode.WebviewPanelSer
     if (this.beside) { this.beside.panel.reveal(); return; }
     const panel = vscode.window.createWebviewPanel(EDITOR_PANEL, 'Odyssey', { viewColumn: vscode.ViewColumn.Beside, preserveFocus: false },
       { retainContextWhenHidden: true, ...this.options() });
-    this.adopt(panel);
+    this.adopt(panel, undefined);
   }
 
   async reload(): Promise<void> {
     await Promise.all([this.side?.reload(), this.beside?.session.reload()]);
   }
 
-  private adopt(panel: vscode.WebviewPanel): void {
+  private adopt(panel: vscode.WebviewPanel, state: unknown): void {
     const icon = (theme: string): vscode.Uri => vscode.Uri.joinPath(this.extension, 'media', `tab-${theme}.svg`);
     panel.iconPath = { light: icon('light'), dark: icon('dark') };
-    const session = this.fill(panel.webview, 'beside');
+    const session = this.fill(panel.webview, 'beside', state);
     this.beside = { panel, session };
     panel.onDidDispose(() => { session.dispose(); this.beside = null; });
   }
@@ -70,12 +70,11 @@ export class Panel implements vscode.WebviewViewProvider, vscode.WebviewPanelSer
     return { enableScripts: true, localResourceRoots: [vscode.Uri.joinPath(this.extension, 'dist', 'panel')] };
   }
 
-  private fill(webview: vscode.Webview, where: 'side' | 'beside'): Session {
+  private fill(webview: vscode.Webview, where: 'side' | 'beside', state: unknown): Session {
     webview.options = this.options();
     const file = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(this.extension, 'dist', 'panel', name)).toString();
-    const session = new Session(webview, this.connection, this.actions);
     webview.html = pageHtml({ cspSource: webview.cspSource, script: file('main.js'), style: file('panel.css'), where });
-    return session;
+    return new Session(webview, this.connection, this.actions, state);
   }
 
   dispose(): void {

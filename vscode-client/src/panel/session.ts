@@ -1,11 +1,14 @@
 // Owns one page of the panel, in the side bar or beside the editor: its scope, its feed, and the answers to what it asks.
 import * as vscode from 'vscode';
 import { NotRunning, type Connection } from '../connection';
-import type { Scope } from '../protocol';
+import type { LedgerRows, Scope } from '../protocol';
 import { kernelAtCursor, type Target } from '../target';
 import type { Actions } from './actions';
 import { Feed } from './feed';
 import type { FromPage, ScopeKind, Tab, ToPage } from './messages';
+
+/** The page says when it has drawn its first rows; older ones are read after that, or after so long. */
+const PAINT_LIMIT_MS = 1000;
 
 /** A file, or one kernel in it. */
 interface Place { uri: string; kernel?: string }
@@ -23,9 +26,16 @@ export class Session implements vscode.Disposable {
   /** What a command wants shown before the page is ready. */
   private wanted: { tab?: Tab; target?: Target } = {};
   private readonly subscriptions: vscode.Disposable;
+  /** The newest rows, asked for and sent while the page is still loading. */
+  private ahead: Promise<LedgerRows | null> | undefined;
+  private painted: () => void = () => undefined;
+  private readonly drawn = new Promise<void>((done) => { this.painted = done; });
 
-  constructor(private readonly webview: vscode.Webview, private readonly connection: Connection, private readonly actions: Actions) {
+  /** `remembered` is what the page itself kept over a reload, if anything. */
+  constructor(private readonly webview: vscode.Webview, private readonly connection: Connection, private readonly actions: Actions, remembered: unknown) {
     this.feed = new Feed(connection, { rows: (batch) => this.post({ type: 'rows', ...batch }) });
+    const { scope } = (remembered ?? {}) as { scope?: ScopeKind };
+    if (connection.link === 'running' && (scope ?? 'all') === 'all') { this.ahead = this.feed.begin(); }
     this.subscriptions = vscode.Disposable.from(
       webview.onDidReceiveMessage((message: FromPage) => void this.guard(() => this.hear(message))),
       connection.onLedgerAppended(() => void this.guard(() => this.appended())),
@@ -46,7 +56,10 @@ export class Session implements vscode.Disposable {
     if (!this.ready) { return Promise.resolve(); }
     this.post({ type: 'scope', kind: this.kind, label: this.scopeLabel() });
     if (this.connection.link !== 'running') { return Promise.resolve(); }
-    return this.guard(() => Promise.all([this.feed.load(this.scope()), this.redraw()]));
+    const ahead = this.kind === 'all' ? this.ahead : undefined;
+    this.ahead = undefined;
+    setTimeout(this.painted, PAINT_LIMIT_MS);
+    return this.guard(() => Promise.all([this.feed.load(this.scope(), ahead, this.drawn), this.redraw()]));
   }
 
   private scope(): Scope {
@@ -89,7 +102,10 @@ export class Session implements vscode.Disposable {
       case 'pin': this.say(await this.actions.pin(message.seq)); break;
       case 'compare': this.post({ type: 'comparison', ...await this.actions.compare(message.a, message.b) }); break;
       case 'copy': this.say(await this.actions.copy(message.seqs)); break;
-      case 'painted': this.connection.log.debug(`panel: ${message.rows} rows, first paint after ${Math.round(message.sinceStartMs)} ms`); break;
+      case 'painted':
+        this.painted();
+        this.connection.log.debug(`panel: ${message.rows} rows, first paint after ${Math.round(message.sinceStartMs)} ms`);
+        break;
     }
   }
 

@@ -16,8 +16,8 @@ export interface Column {
 }
 
 export const COLUMNS: Column[] = [
-  { id: 'verdict', title: 'Verdict', width: 104, text: (r) => r.verdict_words, key: (r) => r.verdict_words, rank: 1 },
-  { id: 'speedup', title: 'Speedup', width: 90, text: (r) => r.speedup_words, key: (r) => r.speedup, numeric: true, rank: 2 },
+  { id: 'verdict', title: 'Verdict', width: 100, text: (r) => r.verdict_words, key: (r) => r.verdict_words, rank: 1 },
+  { id: 'speedup', title: 'Speedup', width: 98, text: (r) => r.speedup_words, key: (r) => r.speedup, numeric: true, rank: 2 },
   { id: 'device', title: 'Device', width: 86, text: (r) => r.device_words, key: (r) => r.device_us, numeric: true, rank: 3 },
   { id: 'interval', title: 'Interval', width: 112, text: (r) => r.interval_words, key: (r) => r.device_us, numeric: true, rank: 6 },
   { id: 'kernel', title: 'Kernel', width: 120, text: (r) => r.kernel, key: (r) => r.kernel, rank: 5 },
