@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evalcore.problem import Problem
 from evalcore.wire import WireError
 from server.analysis.finding import Finding
 from server.children.process import Child, Launch, back_off_s, start, words_of_end
@@ -19,7 +20,7 @@ from server.compact import unpack_findings, unpack_sites
 from server.document import ByteEdit
 from server.host import Host
 from server.lines import LineIndex
-from server.sites import Bound, Site, unpack_bounds
+from server.sites import Bound, Site, packed, unpack_bounds
 
 MAX_TEXT_BYTES = 4 << 20
 """Longer texts are not analysed: no kernel file is that long, and generated ones would only cost."""
@@ -224,6 +225,17 @@ class Analyst:
             request = self._host.new_id()
             frame = await self._bind.ask(request, "starter", request=request, text=text, kernel=kernel)
         return frame.get("text")
+
+    async def problem_sha(self, problem: Problem) -> str:
+        """What a problem is known by. It takes a syntax tree of the whole text, so the child finds it. Raises ReaderLost."""
+        texts: list[str] = []
+        slim = packed(problem, texts)
+        async with self._bind_turn:
+            request = self._host.new_id()
+            frame = await self._bind.ask(request, "sha", request=request, packed=slim, texts=texts)
+        if frame["frame"] != "hashed":
+            raise ReaderLost("the bind reader could not read a problem")
+        return str(frame["sha"])
 
     async def lean(self, path: str, kernels: Sequence[str]) -> str | None:
         """The text that was analysed last, without what these kernels do not need. Raises ReaderLost."""

@@ -10,9 +10,11 @@ import logging
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from evalcore.fingerprint import problem_sha
 from evalcore.jobs import Cause, EvalJob, Measurement, Mode
+from server.analyst import ReaderLost
+from server.children.loop import Hello
 from server.document import Document
 from server.events import Judged
 from server.gpu_pool import GpuPool
@@ -43,28 +45,44 @@ class Recall:
 
     async def of_job(self, job: EvalJob) -> Verdict | None:
         """An own earlier verdict that still holds for this job, marked as reused; None where reuse is off."""
-        key = self.key(job) if self._state.settings.reuse else None
-        if key is None:
+        if not self._state.settings.reuse:
             return None
         path = job.problem.candidate.path
+        if not await self._state.recorder(path).exists():
+            return None
+        key = await self._key(job)
+        if key is None:
+            return None
         found = await self._ask(path, lambda ledger: _plain(ledger.reusable(key)))
         if found is None:
             return None
         seq, measurement = found
         return Verdict(path=path, kernel=job.kernel, sha=job.kernel_sha, seq=seq, measurement=measurement, reused=True)
 
-    def key(self, job: EvalJob) -> ReuseKey | None:
-        """What must be the same for a verdict to hold; None where it is not known yet on what the job would run."""
+    def _place(self, job: EvalJob) -> tuple[Hello, dict[str, Any], bool] | None:
+        """(loop, card, whether it is on a card) that the job would run on; None where that is not known yet."""
         facts = self._pool.facts
         gpu = bool(facts.devices) and job.device != "cpu"
         hello = facts.compile if gpu else facts.interpret
         if hello is None or (gpu and len(facts.devices) > 1):
             return None
-        device = facts.devices[0] if gpu else {}
+        return hello, facts.devices[0] if gpu else {}, gpu
+
+    async def _key(self, job: EvalJob) -> ReuseKey | None:
+        """What must be the same for a verdict to hold; None where it cannot be found out."""
+        place = self._place(job)
+        if place is None or self._state.problem_sha is None:
+            return None
+        hello, device, gpu = place
+        try:
+            sha = await self._state.problem_sha(job.problem)
+        except ReaderLost as lost:
+            log.warning("%s", lost)
+            return None
         return ReuseKey(
             kernel=job.kernel,
             kernel_sha=job.kernel_sha,
-            problem_sha=problem_sha(job.problem),
+            problem_sha=sha,
             evaluator_sha=hello.evaluator_sha,
             uuid=device.get("uuid"),
             driver=device.get("driver"),
@@ -89,6 +107,8 @@ class Recall:
         return True
 
     async def _remember(self, document: Document) -> None:
+        if not await self._state.recorder(document.path).exists():
+            return
         for bound in [each for each in document.bounds if each.packed][:MOST_REMEMBERED]:
             if self._state.board.verdict(document.path, bound.anchor) is not None:
                 continue
@@ -114,21 +134,22 @@ class Recall:
             device=self._state.settings.device,
             case=self._state.case_of(document.path, bound.anchor),
         )
-        verdict = await self.of_job(job)
-        return verdict if verdict is not None else await self._latest(job)
+        latest = await self._latest(job)
+        if latest is None or latest.sha != job.kernel_sha:
+            return latest
+        return await self.of_job(job) or replace(latest, old_because=OTHER_SURROUNDINGS)
 
     async def _latest(self, job: EvalJob) -> Verdict | None:
-        """The newest own verdict on this card, about whatever text; it is shown as older."""
-        key = self.key(job)
-        if key is None:
+        """The newest own verdict on this card, about whatever text; on another text it is shown as older."""
+        place = self._place(job)
+        if place is None:
             return None
-        path = job.problem.candidate.path
+        _, device, gpu = place
+        path, uuid = job.problem.candidate.path, device.get("uuid")
 
         def ask(ledger: Ledger) -> tuple[int, Measurement] | None:
-            found = ledger.rows(file=path, kernel=job.kernel, limit=MOST_LOOKED_AT)
-            # a search's candidate never stood in this file, or it was accepted and is found by its text before this
-            row = next((each for each in found if each.cause != Cause.SEARCH.value), None)
-            if row is None or row.foreign or row.uuid != key.uuid or row.interpreted != key.interpreted:
+            row = ledger.latest(path, job.kernel)
+            if row is None or row.foreign or row.uuid != uuid or row.interpreted == gpu:
                 return None
             return row.seq, row.measurement
 
@@ -137,8 +158,7 @@ class Recall:
             return None
         seq, measurement = found
         sha = measurement.kernel_sha
-        verdict = Verdict(path=path, kernel=job.kernel, sha=sha, seq=seq, measurement=measurement, reused=True)
-        return replace(verdict, old_because=OTHER_SURROUNDINGS) if sha == job.kernel_sha else verdict
+        return Verdict(path=path, kernel=job.kernel, sha=sha, seq=seq, measurement=measurement, reused=True)
 
     async def _ask(
         self, path: str, work: Callable[[Ledger], tuple[int, Measurement] | None]

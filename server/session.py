@@ -47,6 +47,7 @@ class Session:
         self.host = host
         self.state = State(host, self.apply, choices=Choices(host.state_dir() / "shapes.json"))
         self.analyst = Analyst(host)
+        self.state.problem_sha = self.analyst.problem_sha
         self.pool = GpuPool(host, lambda: self.apply(events.WorkersChanged()))
         self.keystrokes = Keystrokes(self.analyst, self.state)
         self.front_end = FrontEnd(self.analyst, self.pool, self.state)

@@ -6,6 +6,7 @@ Spans are UTF-8 byte offsets. The reader children make these from trees; nothing
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,14 +54,7 @@ class Bound:
 
     def problem(self) -> Problem | None:
         """The Problem, made anew on each call; None where there is none."""
-        if not self.packed:
-            return None
-        problem = decode(Problem, json.loads(self.packed))
-        return replace(
-            problem,
-            reference=_with_text(problem.reference, self.texts),
-            candidate=_with_text(problem.candidate, self.texts),
-        )
+        return unpacked(self.packed, self.texts) if self.packed else None
 
 
 def packed(problem: Problem, texts: list[str]) -> str:
@@ -71,6 +65,16 @@ def packed(problem: Problem, texts: list[str]) -> str:
         candidate=replace(problem.candidate, text=str(_number(problem.candidate.text, texts))),
     )
     return json.dumps(encode(slim), separators=(",", ":"))
+
+
+def unpacked(slim: str, texts: Sequence[str]) -> Problem:
+    """What `packed` made, with its texts again. Raises WireError where it is none."""
+    problem = decode(Problem, json.loads(slim))
+    return replace(
+        problem,
+        reference=_with_text(problem.reference, texts),
+        candidate=_with_text(problem.candidate, texts),
+    )
 
 
 def pack_bounds(bounds: tuple[Bound, ...], own_text: str) -> dict[str, Any]:
@@ -93,5 +97,5 @@ def _number(text: str, texts: list[str]) -> int:
     return texts.index(text)
 
 
-def _with_text(program: Program, texts: tuple[str, ...]) -> Program:
+def _with_text(program: Program, texts: Sequence[str]) -> Program:
     return replace(program, text=texts[int(program.text)])

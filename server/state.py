@@ -5,11 +5,12 @@ The parts that work in the background (keystrokes, judging) read it, and answer 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalcore.fingerprint import sha256_text
+from evalcore.problem import Problem
 from server.analysis.finding import Finding, Span
 from server.board import Board
 from server.choices import Choices
@@ -41,6 +42,8 @@ class State:
     runs: dict[str, Running] = field(default_factory=dict)
     choices: Choices = field(default_factory=Choices)
     recorders: dict[Path, Recorder] = field(default_factory=dict)
+    problem_sha: Callable[[Problem], Awaitable[str]] | None = None
+    """Finds what a problem is known by, without holding the event loop; set by the session."""
     epoch: int = 0
     """Grows when something beside a text changed."""
 

@@ -151,7 +151,9 @@ def _wrong_label(measurement: Measurement) -> str:
         return "not accepted: " + first_sentence(measurement.result.error or "", 90)
     right = right_of(measurement.cases)
     if right and all(case.trials == case.trials_right for case in measurement.cases if case.trials):
-        return "wrong: " + first_sentence(measurement.result.error or "", 100)  # not in the trials: in a timed call, ...
+        return "wrong: " + first_sentence(
+            measurement.result.error or "", 100
+        )  # not in the trials: in a timed call, ...
     parts = [f"wrong ({right})" if right else "wrong"]
     worst = max(
         (case for case in measurement.cases if case.max_abs_error is not None and case.status == "wrong"),

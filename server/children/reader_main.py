@@ -4,10 +4,10 @@ Parsing holds Python's lock (200 ms were seen for one large file), so it happens
 
 server -> child:  analyse {path, language, generation, text | null, edits}, close {path},
                   bind {request, path, text, root, overlays}, starter {request, text, kernel},
-                  lean {request, path, kernels}
+                  lean {request, path, kernels}, sha {request, packed, texts}
 child -> server:  analysed {path, generation, sites, findings, parses}, resend {path, generation},
                   bound {request, bounds, texts}, started {request, text | null},
-                  leaned {request, text | null}, failed {of}
+                  leaned {request, text | null}, hashed {request, sha}, failed {of}
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ import sys
 import traceback
 from typing import Any, BinaryIO
 
+from evalcore.fingerprint import problem_sha
 from server.compact import pack_findings, pack_sites
 from server.reading import Reader
-from server.sites import pack_bounds
+from server.sites import pack_bounds, unpacked
 
 _PR_SET_PDEATHSIG = 1
 
@@ -52,6 +53,8 @@ def _answer(reader: Reader, frame: dict[str, Any]) -> dict[str, Any] | None:
     if name == "bind":
         bounds = reader.bind(frame["path"], frame["text"], root=frame["root"], overlays=dict(frame["overlays"]))
         return {"frame": "bound", **pack_bounds(bounds, frame["text"]), **_identity(frame)}
+    if name == "sha":
+        return {"frame": "hashed", "sha": problem_sha(unpacked(frame["packed"], frame["texts"])), **_identity(frame)}
     if name == "lean":
         return {"frame": "leaned", "text": reader.lean(frame["path"], frame["kernels"]), **_identity(frame)}
     if name == "starter":
