@@ -21,6 +21,8 @@ class TunedKernel:
     """Configs left after pruning, in words, in the person's order."""
     chosen: str = ""
     """The config that ran last."""
+    wanted: str | None = None
+    """What was forced or preferred when `chosen` was."""
     timings_us: dict[str, float] = field(default_factory=dict)
     """Quick timings of this process, where it had to choose; not for reports of speed."""
 
@@ -28,6 +30,8 @@ class TunedKernel:
 _seen: dict[str, TunedKernel] = {}
 _preferred: dict[str, str] = {}
 _forced: dict[str, str] = {}
+_labels: dict[tuple[int, tuple[Any, ...]], str] = {}
+_chosen: dict[tuple[int, tuple[Any, ...]], Any] = {}
 _interpreted = False
 
 
@@ -48,8 +52,8 @@ def seen() -> dict[str, TunedKernel]:
 
 def forget() -> None:
     """Starts anew for a new load; preferences stay."""
-    _seen.clear()
-    _forced.clear()
+    for table in (_seen, _forced, _labels, _chosen):
+        table.clear()  # type: ignore[attr-defined]
 
 
 def prefer(winners: dict[str, str]) -> None:
@@ -102,30 +106,45 @@ def _config_kwargs(config: Any) -> dict[str, Any]:
 
 
 def _choose(tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    name = tuner.base_fn.__name__
+    """The config for this call. As in Triton, pruning and choosing happen once per key, unless a config is forced."""
+    use = (id(tuner), _key(tuner, args, kwargs))
+    label = _label(tuner.base_fn.__name__, use)
+    record = _seen[label]
+    wanted = _forced.get(label) or _preferred.get(label)
+    if record.wanted != wanted or use not in _chosen:
+        record.wanted = wanted
+        _chosen[use] = _decide(tuner, args, kwargs, record)
+        record.chosen = words(_chosen[use])
+    return _chosen[use]
+
+
+def _label(name: str, use: tuple[int, tuple[Any, ...]]) -> str:
+    """The kernel's name; a second key of one kernel, such as another shape in the same run, is 'name#2'."""
+    if use not in _labels:
+        count = sum(1 for other in _labels.values() if other.split("#")[0] == name)
+        _labels[use] = f"{name}#{count + 1}" if count else name
+        _seen[_labels[use]] = TunedKernel(_labels[use])
+    return _labels[use]
+
+
+def _decide(tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: TunedKernel) -> Any:
     pruned = list(tuner.prune_configs(kwargs)) if len(tuner.configs) > 1 else list(tuner.configs)
-    record = _seen.setdefault(name, TunedKernel(name))
     by_words = {words(config): config for config in pruned}
     record.configs = list(by_words)
-    wanted = _forced.get(name) or _preferred.get(name)
-    config = by_words.get(wanted) if wanted else None
-    if config is None and name in _forced:
-        config = next((one for one in tuner.configs if words(one) == wanted), None)
-    if config is None:
-        config = pruned[0] if _interpreted or len(pruned) == 1 else _tuned(tuner, args, kwargs, pruned)
-    record.chosen = words(config)
-    return config
-
-
-def _tuned(tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any], pruned: list[Any]) -> Any:
-    """The fastest config for this key, timed once on the card."""
-    key = _key(tuner, args, kwargs)
-    if key not in tuner.cache:
-        timings = _time_all(tuner, args, kwargs, pruned)
-        tuner.cache[key] = min(pruned, key=lambda config: timings[words(config)])
-        tuner.configs_timings = {config: timings[words(config)] for config in pruned}
-        _seen[tuner.base_fn.__name__].timings_us = timings
-    return tuner.cache[key]
+    wanted = record.wanted or ""
+    if wanted in by_words:
+        return by_words[wanted]
+    if record.name in _forced:
+        pruned_away = next((one for one in tuner.configs if words(one) == wanted), None)
+        if pruned_away is not None:
+            return pruned_away
+    if _interpreted or len(pruned) == 1:
+        return pruned[0]
+    if not record.timings_us:
+        record.timings_us = _time_all(tuner, args, kwargs, pruned)
+    timings = record.timings_us
+    tuner.configs_timings = {config: timings[words(config)] for config in pruned}
+    return min(pruned, key=lambda config: timings[words(config)])
 
 
 def _key(tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ error or a ptxas error belongs to. Works on the shapes of Triton 3.2 to 3.9, and
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import re
 import sys
@@ -207,8 +208,10 @@ def watch_compiler() -> None:
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         start(self, *args, **kwargs)
         remember(self)
+        self.odyssey_salt = _salt(self)
 
     jit.JITFunction.__init__ = init
+    _salt_cache_keys(jit.JITFunction)
     from triton.backends import backends  # up to Triton 3.2 its classes are not those of the module of that name
 
     if "nvidia" not in backends:
@@ -222,6 +225,20 @@ def watch_compiler() -> None:
             return make_cubin(src, *args, **kwargs) if is_static else make_cubin(self, src, *args, **kwargs)
 
     backend.make_cubin = keep_ptx
+
+
+def _salt(function: Any) -> str:
+    """A hash of the whole file in which a project's kernel stands; '' for library kernels."""
+    project, path = current(), function.fn.__code__.co_filename
+    if project is None or not project.owns(path):
+        return ""
+    return hashlib.sha256("\n".join(staged_lines(path)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _salt_cache_keys(kind: Any) -> None:
+    """Compiled kernels are cached by their file's text: Triton itself has missed edited globals (triton#7322)."""
+    key = next(vars(base)["cache_key"] for base in kind.__mro__ if "cache_key" in vars(base)).fget
+    kind.cache_key = property(lambda self: key(self) + self.__dict__.get("odyssey_salt", ""))
 
 
 class _KeepPtx:

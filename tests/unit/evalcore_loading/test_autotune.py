@@ -129,3 +129,44 @@ def test_old_numpy_with_old_triton_is_said_clearly(monkeypatch):
     monkeypatch.setattr(numpy, "__version__", "2.4.0")
     with pytest.raises(interpreter.WrongVersions, match=r"install 'numpy<2.4' or Triton 3.7"):
         interpreter._check_versions()
+
+
+def body_two_shapes() -> None:
+    import torch
+
+    from evalcore.gpu import autotune
+
+    text = TEXT.replace('assert named_args["n"] == 64\n', "COUNT.append(1)\n")
+    text = text.replace("def hook", "COUNT = []\n\n\ndef hook")
+    problem = problems.expression(
+        "/nowhere/t.py", text, "run(x) + run(y).sum()", "x", "x = torch.rand(64)\ny = torch.rand(100)", names=("x", "y")
+    )
+    autotune.prefer({"kernel#2": "BLOCK=32, num_warps=4, num_stages=2"})
+    _, _, loaded = problems.both(problem)
+    seen = autotune.seen()
+    assert set(seen) == {"kernel", "kernel#2"}
+    assert seen["kernel"].chosen.startswith("BLOCK=16") and seen["kernel#2"].chosen.startswith("BLOCK=32")
+    counted = len(loaded.module.COUNT)
+    loaded.call([torch.rand(64), torch.rand(100)])
+    assert len(loaded.module.COUNT) == counted == 2  # pruned once per key, as Triton does
+
+
+def test_each_shape_has_its_own_choice(interpreted):
+    interpreted(body_two_shapes)
+
+
+def body_cache_key() -> None:
+    from evalcore.gpu import compile_faults, fake_cuda, importing
+
+    text = "import triton\nimport triton.language as tl\nN = tl.constexpr(1)\n@triton.jit\ndef k(p):\n    tl.store(p, N)\n"
+    compile_faults.watch_compiler()
+    fake_cuda.install()
+    keys = []
+    for one in (text, text.replace("(1)", "(2)"), text):
+        project = importing.begin("/nowhere/k.py", "/nowhere", ())
+        keys.append(importing.run_main(project, one).k.cache_key)
+    assert keys[0] == keys[2] != keys[1]
+
+
+def test_an_edited_global_is_another_kernel_in_triton_s_cache(compiled):
+    compiled(body_cache_key)
