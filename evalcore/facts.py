@@ -129,6 +129,8 @@ class KernelFacts:
     """The autotune config or constexprs in words."""
     launches: int | None = None
     origin: str = "compiler"
+    signature: str = ""
+    """How it was launched, for compiling it elsewhere (evalcore.gpu.signatures); '' where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

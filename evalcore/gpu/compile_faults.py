@@ -144,6 +144,17 @@ def _homes(src: str | None) -> list[tuple[str, int, int]]:
     return found
 
 
+def name_place(function: Any) -> tuple[int, int, int]:
+    """(line, column, end column) of a jit function's name in its file."""
+    name = function.fn.__name__
+    lines = staged_lines(function.fn.__code__.co_filename)
+    for _, first, _ in _homes(function.src):
+        text = lines[first - 1] if first <= len(lines) else ""
+        column = text.find(name) + 1
+        return first, max(column, 1), max(column, 1) + len(name)
+    return int(function.starting_line_number), 1, 1
+
+
 def _definition(function: Any) -> list[str]:
     """Lines of a function's text from its first decorator to the `def`, as staged for its file."""
     first = int(function.starting_line_number)

@@ -83,10 +83,10 @@ def check_triton(
     found = _jit_definitions(tree)
     if not found:
         return [], []
-    module = _load(path, text, overlays, root, list(found))
+    module = load(path, text, overlays, root, list(found))
     if module is None:
         return [], []
-    functions = {name: function for name in found if (function := _jit_function(module, name)) is not None}
+    functions = {name: function for name in found if (function := jit_function(module, name)) is not None}
     syntax = {name: kernel_syntax.read(found[name]) for name in functions}
     parameters = {name: [one.name for one in each.parameters] for name, each in syntax.items()}
     launches = kernel_launches.launches(tree, parameters, vars(module))
@@ -125,7 +125,7 @@ def _is_jit(decorator: ast.expr) -> bool:
     return ast.unparse(decorator) in {"jit", "triton.jit", "tl.jit", "triton.runtime.jit"}
 
 
-def _load(
+def load(
     path: str, text: str, overlays: Sequence[tuple[str, str]], root: str, keep: Iterable[str]
 ) -> ModuleType | None:
     """The module with nothing but its kernels and what they need; None where it cannot be made."""
@@ -142,7 +142,7 @@ def _load(
         return None
 
 
-def _jit_function(module: ModuleType, name: str) -> Any:
+def jit_function(module: ModuleType, name: str) -> Any:
     """The JITFunction under autotune and heuristics, or None."""
     function = getattr(module, name, None)
     for _ in range(8):

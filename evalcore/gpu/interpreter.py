@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,10 +16,12 @@ import torch
 import triton
 from triton.runtime import interpreter as stock
 
-from evalcore.gpu import autotune, bf16, fake_cuda, interpreted_values, redirect, sanitizer
+from evalcore.gpu import autotune, bf16, fake_cuda, interpreted_values, redirect, sanitizer, signatures
 from evalcore.jobs import Flag
 
-_launches: dict[str, int] = {}
+_launches: dict[tuple[str, str], int] = {}
+_signature = ""
+"""Of the launch that is about to run."""
 _notes: dict[str, Flag] = {}
 _installed = False
 
@@ -37,8 +40,8 @@ def notes() -> list[Flag]:
     return list(_notes.values())
 
 
-def launches() -> dict[str, int]:
-    """Kernel name -> interpreted launches since `forget`."""
+def launches() -> dict[tuple[str, str], int]:
+    """(kernel name, signature) -> interpreted launches since `forget`."""
     return dict(_launches)
 
 
@@ -95,8 +98,8 @@ def _wrap_executor() -> None:
             try:
                 result = original(self, *args, **kwargs)
                 finished = True
-                name = self.fn.__name__
-                _launches[name] = _launches.get(name, 0) + 1
+                variant = (self.fn.__name__, _signature)
+                _launches[variant] = _launches.get(variant, 0) + 1
             finally:
                 race = sanitizer.end(before, finished=finished)
                 if race:
@@ -161,6 +164,7 @@ def _wrap_run() -> None:
             hooks = getattr(self, "pre_run_hooks", None)
             more = () if hooks is None else (hooks,)
             named = {name: value for name, value in kwargs.items() if name in self.arg_names}
+            _remember_signature(self, args, kwargs)
             stock.GridExecutor(self.rewrite(), self.arg_names, grid, *more)(*args, **named)
         return InterpretedLaunch(self, args, kwargs)
 
@@ -171,6 +175,20 @@ def _wrap_run() -> None:
         return functools.partial(self.run, grid=grid, warmup=False)
 
     kind.__init__, kind.run, kind.warmup, kind.__getitem__ = init, run, warmup, getitem
+
+
+def _remember_signature(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    global _signature
+    names = function.arg_names
+    given = {**_defaults(function.fn), **dict(zip(names, args)), **kwargs}  # noqa: B905
+    constexprs = {name for name in names if _is_constexpr(function.fn, name)}
+    with redirect.plain_torch():
+        _signature = signatures.capture(names, constexprs, given, kwargs)
+
+
+def _defaults(function: Any) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.values()
+    return {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
 
 
 def _wrap_backward() -> None:

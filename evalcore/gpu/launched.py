@@ -79,10 +79,19 @@ def kernel_facts(device: str) -> tuple[KernelFacts, ...]:
     cuda = tuple(replace(one, launches=_cuda_launches.get(name)) for name, one in _cuda.items())
     if device == "cpu":
         interpreter = sys.modules.get("evalcore.gpu.interpreter")
-        counts: dict[str, int] = interpreter.launches() if interpreter is not None else {}
-        interpreted = (KernelFacts(name=name, launches=n, origin="interpreted") for name, n in counts.items())
+        counts: dict[tuple[str, str], int] = interpreter.launches() if interpreter is not None else {}
+        interpreted = (
+            KernelFacts(name=name, launches=n, origin="interpreted", signature=signature, config=_words(signature))
+            for (name, signature), n in counts.items()
+        )
         return (*interpreted, *cuda)
     return (*map(_triton_facts, _variants.values()), *cuda)
+
+
+def _words(signature: str) -> str:
+    from evalcore.gpu.signatures import words
+
+    return words(signature) if signature else ""
 
 
 def _triton_facts(variant: _Variant) -> KernelFacts:

@@ -38,6 +38,7 @@ class Product:
     module: Any
     """The last stage: an MLIR module, text, or the cubin's bytes."""
     metadata: Mapping[str, Any]
+    ptx: str = ""
 
 
 def cuda_target(arch: int) -> Any:
@@ -102,6 +103,8 @@ class _Compiler:
             self.backend.add_stages(stages, self.options)
         module = self.front()
         metadata: dict[str, Any] = {"target": self.target, **vars(self.options)}
-        for stage in stages.values():
+        ptx = ""
+        for name, stage in stages.items():
             module = stage(module, metadata)
-        return Product(module=module, metadata=metadata)
+            ptx = str(module) if name == "ptx" else ptx
+        return Product(module=module, metadata=metadata, ptx=ptx)

@@ -186,7 +186,12 @@ def check_main(post: Post, settling: Settling, frame: dict[str, Any]) -> None:
     path, text, target = frame["path"], frame["text"], frame.get("target")
     overlays = [(str(where), str(what)) for where, what in frame.get("overlays") or []]
     kernels = [str(each) for each in frame.get("kernels") or []]
-    if frame["language"] == "cuda":
+    captured = [(str(name), str(signature)) for name, signature in frame.get("signatures") or []]
+    if captured:
+        from evalcore.gpu.ahead import compile_captured
+
+        diagnostics, facts = compile_captured(path, text, overlays, captured, target)
+    elif frame["language"] == "cuda":
         from evalcore.gpu.nvrtc import check_cuda
 
         diagnostics, facts = check_cuda(path, text, overlays, kernels, target)
