@@ -83,13 +83,16 @@ class Client:
     def wait(self, wanted: Any, *, seconds: float = 60.0) -> tuple[float, Message]:
         """The next message that is wanted; those before it are dropped. Raises RuntimeError where none comes."""
         end = time.perf_counter() + seconds
+        last: list[str] = []
         while True:
             try:
                 arrived, message = self._arrived.get(timeout=max(end - time.perf_counter(), 0.001))
             except queue.Empty:
-                raise RuntimeError(f"nothing came within {seconds:.0f} s") from None
+                said = "\n".join(last[-5:])
+                raise RuntimeError(f"nothing came within {seconds:.0f} s; the last messages were\n{said}") from None
             if wanted(message):
                 return arrived, message
+            last.append(json.dumps(message)[:400])
 
     def drain(self) -> None:
         """Forget what has arrived."""

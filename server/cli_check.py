@@ -34,13 +34,17 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def _run(options: argparse.Namespace, host: Host) -> int:
     found: list[Diagnostic] = []
     unreadable: list[str] = []
+    files = kernels = 0
     for path, named in _files(options.paths, host.cwd()):
         text = read_text(path)
         if text is None:
             if named:
                 unreadable.append(path)
             continue
-        found += check_text(path, text.text)
+        files += 1
+        seen, remarks = read_kernels(path, text.text)
+        kernels += seen
+        found += remarks + syntax_error(path, text.text)
     if options.format == "json":
         print(json.dumps({"schema": 1, "diagnostics": encode(found), "unreadable": unreadable}))
     else:
@@ -49,17 +53,40 @@ def _run(options: argparse.Namespace, host: Host) -> int:
             print(f"{each.path}:{each.line}:{each.column}: {each.severity}: {said} [{each.code}]")
         for path in unreadable:
             print(f"{path}: cannot be read")
+        said = "nothing to remark" if not found else f"{len(found)} remark{'s' if len(found) != 1 else ''}"
+        print(f"{files} files, {kernels} kernels: {said}", file=sys.stderr)
     if unreadable:
         return 2
     return 1 if any(each.severity in ("error", "warning") for each in found) else 0
 
 
-def check_text(path: str, text: str) -> list[Diagnostic]:
-    """What the text of one file shows."""
+def read_kernels(path: str, text: str) -> tuple[int, list[Diagnostic]]:
+    """How many kernels a text has, and what it shows of them."""
     reader = Reader()
     reader.open(path, "", text)
     index = LineIndex(text)
-    return [placing.diagnostic_of(each, path, index) for each in reader.analyse(path).findings]
+    analysed = reader.analyse(path)
+    return len(analysed.kernels), [placing.diagnostic_of(each, path, index) for each in analysed.findings]
+
+
+def check_text(path: str, text: str) -> list[Diagnostic]:
+    """What the text of one file shows."""
+    return read_kernels(path, text)[1]
+
+
+def syntax_error(path: str, text: str) -> list[Diagnostic]:
+    """Where Python's own syntax ends, for a file of Python; [] where it does not."""
+    if not path.endswith(".py"):
+        return []
+    try:
+        ast.parse(text.removeprefix("\ufeff"))
+    except SyntaxError as fault:
+        line, column = max(fault.lineno or 1, 1), max(fault.offset or 1, 1)
+        said = f"not Python: {fault.msg}"
+        return [Diagnostic(path=path, line=line, column=column, severity="error", code="syntax", message=said)]
+    except (ValueError, RecursionError, MemoryError):
+        return []
+    return []
 
 
 def _files(paths: list[str], cwd: Path) -> Iterator[tuple[str, bool]]:

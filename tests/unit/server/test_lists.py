@@ -12,6 +12,7 @@ from server.lsp import ext
 
 ROOT = Path(__file__).resolve().parents[3]
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 MANIFEST = json.loads((ROOT / "vscode-client" / "package.json").read_text(encoding="utf-8"))
 MIRROR = (ROOT / "vscode-client" / "src" / "protocol.ts").read_text(encoding="utf-8")
 
@@ -49,6 +50,9 @@ def test_settings_of_server_and_manifest_agree():
     properties = MANIFEST["contributes"]["configuration"]["properties"]
     declared = {name.removeprefix("odyssey.") for name in properties}
     assert declared - CLIENT_ONLY == {field.key for field in FIELDS}
+    documented = set(re.findall(r"^\| `odyssey\.(\w+)`", SETTINGS, re.MULTILINE))
+    assert documented == {field.key for field in FIELDS}
+    assert all(f"`odyssey.{name}`" in SETTINGS for name in CLIENT_ONLY)
     for field in FIELDS:
         if field.choices:
             assert tuple(properties[f"odyssey.{field.key}"]["enum"]) == field.choices
