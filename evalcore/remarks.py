@@ -111,7 +111,9 @@ def _degenerate(facts: RunFacts) -> list[Flag]:
 
 
 def _sizes(facts: RunFacts) -> list[Flag]:
-    flags = []
+    flags: list[Flag] = []
+    if facts.crash is not None and facts.crash.kind == "cannot_interpret":
+        return flags  # nothing was run, at no size
     reduced = [case for case in facts.cases if case.origin == "reduced"]
     if reduced:
         names = "; ".join(case.name for case in reduced)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,7 +68,7 @@ def read_kernels(path: str, text: str) -> tuple[int, list[Diagnostic]]:
     reader.open(path, "", text)
     index = LineIndex(text)
     analysed = reader.analyse(path)
-    return len(analysed.kernels), [placing.diagnostic_of(each, path, index) for each in analysed.findings]
+    return len(analysed.sites), [placing.diagnostic_of(each, path, index) for each in analysed.findings]
 
 
 def check_text(path: str, text: str) -> list[Diagnostic]:

@@ -84,6 +84,8 @@ def fenced(work: Callable[..., int], options: argparse.Namespace, host: Host) ->
         sys.stderr.write(f"odyssey: {words}\n")
     except KeyError as words:
         sys.stderr.write(f"odyssey: {words.args[0]}\n")
+    except BrokenPipeError:
+        raise  # the reader of our output is gone: no fault of the command
     except OSError as problem:
         sys.stderr.write(f"odyssey: {problem}\n")
     return USAGE
