@@ -1,7 +1,7 @@
 """Owns races between the programs of one launch: who wrote and read which address, compared once at the end.
 
-Exempt: programs that store the same value, and launches that use atomics, which order programs in ways that addresses
-alone do not show.
+Exempt: programs that store the same value, stores that change nothing, and launches that use atomics, which order
+programs in ways that addresses alone do not show.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ class Access:
     value: Any
     size: int
     line: int
+    before: Any = None
+    """For a store: what lay there, where that was worth reading."""
 
 
 @dataclass(slots=True)
@@ -31,15 +33,8 @@ class _Lanes:
     addresses: list[Any] = field(default_factory=list)
     programs: list[Any] = field(default_factory=list)
     bits: list[Any] = field(default_factory=list)
+    changed: list[Any] = field(default_factory=list)
     lines: list[Any] = field(default_factory=list)
-
-    def joined(self) -> tuple[Any, Any, Any, Any]:
-        if not self.addresses:
-            empty: Any = np.empty(0, dtype=np.uint64)
-            return empty, empty, empty, empty
-        parts = (self.addresses, self.programs, self.bits, self.lines)
-        addresses, programs, bits, lines = (np.concatenate(part) if part else np.empty(0) for part in parts)
-        return addresses, programs, bits, lines
 
 
 class RaceLog:
@@ -72,7 +67,10 @@ class RaceLog:
         table.programs.append(np.full(lanes.size, program, dtype=np.int64))
         table.lines.append(np.full(lanes.size, access.line, dtype=np.int32))
         if access.kind == "store":
-            table.bits.append(_bits(access))
+            bits = _bits(access.value, access)
+            table.bits.append(bits)
+            same = access.before is not None and bits == _bits(access.before, access)
+            table.changed.append(~same if access.before is not None else np.ones(lanes.size, dtype=bool))
 
     def close(self) -> None:
         """Stops the check for this launch and frees what it holds."""
@@ -83,22 +81,25 @@ class RaceLog:
         """The first race in words, or None."""
         if not self.open or not self.stores.addresses:
             return None
-        addresses, programs, bits, lines = self.stores.joined()
+        addresses, programs, bits, lines, changed = _joined(
+            self.stores.addresses, self.stores.programs, self.stores.bits, self.stores.lines, self.stores.changed
+        )
         order = np.argsort(addresses, kind="stable")
         addresses, programs, bits, lines = addresses[order], programs[order], bits[order], lines[order]
         clash = (addresses[1:] == addresses[:-1]) & (programs[1:] != programs[:-1]) & (bits[1:] != bits[:-1])
         if clash.any():
             at = int(np.argmax(clash))
             return self._write_write(int(programs[at]), int(programs[at + 1]), int(lines[at + 1]), int(clash.sum()))
-        return self._read_write(addresses, programs, lines)
+        matters = changed[order]
+        return self._read_write(addresses[matters], programs[matters], lines[matters])
 
     def _read_write(self, addresses: Any, programs: Any, lines: Any) -> str | None:
-        if not self.loads.addresses:
+        if not self.loads.addresses or not addresses.size:
             return None
         starts = np.concatenate([[0], np.nonzero(addresses[1:] != addresses[:-1])[0] + 1])
         first, last = np.minimum.reduceat(programs, starts), np.maximum.reduceat(programs, starts)
         wrote, line = addresses[starts], lines[starts]
-        read, reader, _, read_line = self.loads.joined()
+        read, reader, read_line = _joined(self.loads.addresses, self.loads.programs, self.loads.lines)
         place = np.minimum(np.searchsorted(wrote, read), wrote.size - 1)
         clash = (wrote[place] == read) & ((first[place] != reader) | (last[place] != reader))
         if not clash.any():
@@ -127,9 +128,13 @@ def _of(name: str) -> str:
     return f" of `{name}`" if name else ""
 
 
-def _bits(access: Access) -> Any:
-    """The stored values as integers: equal bits are the same value."""
-    value = np.asarray(access.value)
+def _joined(*columns: list[Any]) -> list[Any]:
+    return [np.concatenate(column) for column in columns]
+
+
+def _bits(values: Any, access: Access) -> Any:
+    """The values of the lanes that take part, as integers: equal bits are the same value."""
+    value = np.asarray(values)
     value = np.broadcast_to(value, access.addresses.shape) if value.shape != access.addresses.shape else value
     taken = np.ascontiguousarray(value[access.mask].reshape(-1))
     if taken.dtype == np.bool_:

@@ -51,6 +51,8 @@ class Launch:
     raw_pointers: bool = False
     """True once the kernel has made a pointer out of an integer."""
     log: RaceLog | None = None
+    loaded: set[str] = field(default_factory=set)
+    """Arguments that this launch has loaded from: what is stored there matters to readers only if it changes."""
 
 
 _allocations: list[tuple[int, int]] = []
@@ -193,8 +195,18 @@ def _check(kind: str, ptrs: Any, mask: Any, value: Any = None) -> None:
     wrong &= mask
     if wrong.any() and not (region is None and launch.raw_pointers and _alive(addresses[wrong], size)):
         raise OutOfBounds(_words(kind, launch, region, addresses, wrong, size))
-    if launch.log is not None:
-        _log(launch, region, Access(kind, addresses, mask, value, size, _line()))
+    if launch.log is not None and launch.log.open:
+        name = region.name if region is not None else ""
+        if kind == "load":
+            launch.loaded.add(name)
+        before = _peek(ptrs, mask) if kind == "store" and name in launch.loaded else None
+        _log(launch, region, Access(kind, addresses, mask, value, size, _line(), before))
+
+
+def _peek(ptrs: Any, mask: Any) -> Any:
+    """What lies at the addresses that are about to be stored to."""
+    kind = stock._get_np_dtype(ptrs.get_element_ty())
+    return stock._interpreter.load(ptrs.data, mask, np.zeros(ptrs.data.shape, dtype=kind), kind)
 
 
 def _log(launch: Launch, region: Region | None, access: Access) -> None:

@@ -172,3 +172,16 @@ def body_casts_keep_their_argument() -> None:
 )
 def test_sanitizer(interpreted, body):
     interpreted(body)
+
+
+def body_a_store_that_changes_nothing() -> None:
+    interpreter, _ = start()
+    x = torch.ones(64)
+    shift[(4,)](x, 64, BLOCK=16)
+    interpreter.forget()
+    shift[(4,)](torch.zeros(64), 64, BLOCK=16)  # every value is moved onto its equal
+    assert races(interpreter) == []
+
+
+def test_a_store_that_changes_nothing_is_no_race(interpreted):
+    interpreted(body_a_store_that_changes_nothing)
