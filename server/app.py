@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
@@ -63,14 +64,19 @@ async def _stdio(host: Host, out: Any) -> int:
     ls = build(host)
     writer = PipeWriter(out)
     ls.protocol.set_writer(writer)
+    _on_signals(ls.protocol.stopped.set)
     return await _serve(ls, PipeReader(0).bodies(), writer)
 
 
-async def _serve(ls: OdysseyServer, bodies: Any, writer: Any) -> int:
+def _on_signals(work: Callable[[], None]) -> None:
+    """Do something instead of dying at once, where the system has signals."""
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError, RuntimeError):
-            loop.add_signal_handler(name, ls.protocol.stopped.set)
+            loop.add_signal_handler(name, work)
+
+
+async def _serve(ls: OdysseyServer, bodies: Any, writer: Any) -> int:
     try:
         code = await ls.protocol.serve(bodies)
     finally:
@@ -85,25 +91,35 @@ async def _serve(ls: OdysseyServer, bodies: Any, writer: Any) -> int:
 
 
 async def _tcp(host: Host, port: int) -> int:
-    turn = asyncio.Lock()
+    ending = asyncio.Event()
+    serving: list[OdysseyServer] = []
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if turn.locked():
+        if serving:
             log.warning("a second client was turned away: one is served at a time")
             writer.close()
             return
-        async with turn:
-            ls = build(host)
+        ls = build(host)
+        serving.append(ls)
+        try:
             ls.protocol.set_writer(writer)  # type: ignore[arg-type]
             await _serve(ls, stream_bodies(reader), writer)
+        finally:
+            serving.remove(ls)
 
+    def end() -> None:
+        ending.set()
+        for ls in serving:
+            ls.protocol.stopped.set()
+
+    _on_signals(end)
     server = await asyncio.start_server(connected, "127.0.0.1", port)
-    place = server.sockets[0].getsockname()
-    sys.stderr.write(f"odyssey: listening on 127.0.0.1:{place[1]}\n")
+    sys.stderr.write(f"odyssey: listening on 127.0.0.1:{server.sockets[0].getsockname()[1]}\n")
     sys.stderr.flush()
-    async with server:
-        with contextlib.suppress(asyncio.CancelledError):
-            await server.serve_forever()
+    await ending.wait()
+    server.close()
+    while serving:
+        await asyncio.sleep(0.05)
     return 0
 
 

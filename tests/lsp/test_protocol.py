@@ -218,3 +218,25 @@ async def test_sigterm_ends_the_server_and_its_children(raw, workspace, tmp_path
 
 def _hover(workspace: Path) -> dict[str, Any]:
     return {"textDocument": {"uri": (workspace / "none.py").as_uri()}, "position": {"line": 0, "character": 0}}
+
+
+async def test_over_tcp_on_loopback_one_client_after_the_other(tmp_path, workspace):
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    command = [*SERVER[:-1], "--tcp", "0"]
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE, env=env, cwd=workspace)
+    assert process.stderr is not None
+    try:
+        line = await asyncio.wait_for(process.stderr.readline(), 20)
+        port = int(line.decode().rsplit(":", 1)[1])
+        for _ in range(2):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}).encode()
+            writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
+            answer = json.loads(await reader.readexactly(int(head.split(b"Length: ")[1].split(b"\r\n")[0])))
+            assert answer["result"]["serverInfo"]["name"] == "odyssey"
+            writer.close()
+            await asyncio.sleep(0.3)
+    finally:
+        process.terminate()
+        await process.wait()
