@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 import triton
+import triton.language as tl
 from triton.runtime import interpreter as stock
 
 from evalcore.gpu import autotune, bf16, fake_cuda, interpreted_values, redirect, sanitizer, signatures
@@ -62,6 +63,7 @@ def install() -> None:
     bf16.install()
     interpreted_values.install()
     sanitizer.install()
+    _patch_once_per_launch()
     _wrap_executor()
     _wrap_run()
     _wrap_backward()
@@ -88,11 +90,56 @@ def running() -> Iterator[None]:
         yield
 
 
+_patched: set[int] = set()
+"""Modules of Triton's language that the running launch has made interpretable."""
+
+
+class _NothingToRestore:
+    def restore(self) -> None:
+        return None
+
+
+def _patch_once_per_launch() -> None:
+    """The stock interpreter patches all of `tl` anew for every call of a device function: half of its time."""
+    original = stock._patch_lang
+    languages: dict[int, tuple[Any, frozenset[int]]] = {}
+
+    def patch(function: Any) -> Any:
+        names = function.__globals__
+        _, found = languages.get(id(names), (None, frozenset()))
+        if not found:
+            found = frozenset(id(value) for value in list(names.values()) if value is tl or value is tl.core)
+            languages[id(names)] = (names, found)  # held, so that the id stays its own
+        if found and found <= _patched:
+            return _NothingToRestore()
+        _patched.update(found)
+        return original(function)
+
+    stock._patch_lang = patch
+    stock._get_np_dtype = _dtype_by_name(stock._get_np_dtype)
+
+
+def _dtype_by_name(original: Any) -> Any:
+    """The same numpy dtype without building Triton's whole table for every operation."""
+    known: dict[str, Any] = {}
+
+    def np_dtype(kind: Any) -> Any:
+        scalar = kind.element_ty if isinstance(kind, tl.block_type) else kind
+        name = "pointer" if isinstance(scalar, tl.pointer_type) else scalar.name
+        found = known.get(name)
+        if found is None:
+            found = known[name] = original(kind)
+        return found
+
+    return np_dtype
+
+
 def _wrap_executor() -> None:
     original = stock.GridExecutor.__call__
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         finished = False
+        _patched.clear()
         with redirect.plain_torch():
             before = sanitizer.begin(self.fn, args, kwargs)
             try:
