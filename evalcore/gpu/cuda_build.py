@@ -178,6 +178,10 @@ class _Unbuilt(ModuleType):
             raise AttributeError(name)
         return functools.partial(_refuse, self._words)
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """cupy's RawKernel is called itself."""
+        return _refuse(self._words)
+
 
 def _refuse(words: str, *args: Any, **kwargs: Any) -> Any:
     raise CannotInterpret(f"CUDA kernels do not run without a GPU; {words}")
