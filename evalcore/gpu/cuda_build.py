@@ -100,10 +100,9 @@ def arch() -> int:
 def check(text: str, *, expressions: Sequence[str] = (), options: Sequence[str] = ()) -> Built | None:
     """Compiles the device code of `text`; None where NVRTC is missing or lacks a header. Raises BuildFault."""
     project = importing.current()
-    path = project.path if project is not None else ""
     overlays = project.overlays if project is not None else {}
     try:
-        built = build(text, path=path, arch=arch(), overlays=overlays, expressions=expressions, options=options)
+        built = build(text, path=_own_path(), arch=arch(), overlays=overlays, expressions=expressions, options=options)
     except NvrtcMissing:
         return None
     if built.compiled.missing_header:
@@ -113,6 +112,11 @@ def check(text: str, *, expressions: Sequence[str] = (), options: Sequence[str] 
     for facts in kernel_facts(built):
         launched.record_cuda(facts)
     return built
+
+
+def _own_path() -> str:
+    project = importing.current()
+    return project.path if project is not None else ""
 
 
 def _fault(built: Built, text: str) -> BuildFault:
@@ -213,8 +217,8 @@ def _load_inline(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
         functions = given.get("functions")
         names = list(functions) if isinstance(functions, (list, tuple, dict)) else _listed(functions)
         request = cuda_host.Request(
-            name=str(given["name"]), cuda=text, cpp="\n".join(cpp), functions=tuple(names), arch=arch(),
-            options=tuple(options), built=built,
+            name=str(given["name"]), cuda=text, cpp="\n".join(cpp), functions=tuple(names), path=_own_path(),
+            arch=arch(), options=tuple(options), built=built,
         )
         module = cuda_host.interpret(request)
         if module is not None:
@@ -275,36 +279,55 @@ def _builder_fault(log: str, cuda: str, cpp: str, *, implicit: bool) -> BuildFau
 
 def _load(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     given = dict(inspect.signature(original).bind(*args, **kwargs).arguments)
-    sources = _listed(given.get("sources"))
-    words = []
-    for source in sources:
-        if source.endswith((".cu", ".cuh")):
-            words.append(_check_file(os.path.abspath(source)))
-    if not on_gpu() and words:
-        return _Unbuilt(str(given["name"]), ", ".join(words))
-    given["sources"] = [_staged(os.path.abspath(source)) for source in sources]
+    sources = [os.path.abspath(source) for source in _listed(given.get("sources"))]
+    options = (*_HALF_RULES, *_macros(given.get("extra_cuda_cflags")))
+    checked = [(path, *_check_file(path, options)) for path in sources if path.endswith((".cu", ".cuh"))]
+    if not on_gpu() and checked:
+        return _Unbuilt(str(given["name"]), ", ".join(_resource_words(built) for _, _, built in checked))
+    path, text, built = checked[0] if len(checked) == 1 else ("", "", None)
+    if built is not None and _settings.interpret_host:
+        cpp = "\n".join(_read(one) for one in sources if one != path)
+        request = cuda_host.Request(
+            name=str(given["name"]), cuda=text, cpp=cpp, functions=(), path=path, arch=arch(), options=options,
+            built=built,
+        )
+        module = cuda_host.interpret(request)
+        if module is not None:
+            return module
+    given["sources"] = [_staged(one) for one in sources]
     folders = list(given.get("extra_include_paths") or [])
-    given["extra_include_paths"] = folders + sorted({os.path.dirname(os.path.abspath(one)) for one in sources})
+    given["extra_include_paths"] = folders + sorted({os.path.dirname(one) for one in sources})
     return _build(original, given, "", "")
 
 
-def _check_file(path: str) -> str:
+def _read(path: str) -> str:
+    """A source's text, remembered as part of the program."""
     project = importing.current()
-    text = project.text_of(path) if project is not None else ""
+    if project is None:
+        return ""
+    text = project.text_of(path)
+    project.note_file(path, text)
+    return text.replace("\r\n", "\n")
+
+
+def _check_file(path: str, options: Sequence[str]) -> tuple[str, Built | None]:
+    """(text, what NVRTC makes of it); None where it cannot judge. Raises BuildFault with the place in the file."""
+    text = _read(path)
+    project = importing.current()
     overlays = project.overlays if project is not None else {}
-    if project is not None:
-        project.note_file(path, text)
     try:
-        built = build(text.replace("\r\n", "\n"), path=path, arch=arch(), overlays=overlays)
+        built = build(text, path=path, arch=arch(), overlays=overlays, options=options)
     except NvrtcMissing:
-        return "it was not compiled here"
+        return text, None
     errors = built.compiled.errors
-    if errors and not built.compiled.missing_header:
+    if built.compiled.missing_header:
+        return text, None
+    if errors:
         where = path if not errors[0].file else importing.beside(path, errors[0].file)
         raise BuildFault(errors[0].text, Place(path=where, line=errors[0].line, column=errors[0].column))
     for facts in kernel_facts(built):
         launched.record_cuda(facts)
-    return _resource_words(built)
+    return text, built
 
 
 def _staged(path: str) -> str:

@@ -36,6 +36,8 @@ class Extension:
     """The kernels of one extension, compiled as they are needed."""
 
     text: str
+    path: str
+    """Where the text belongs, for headers beside it."""
     arch: int
     options: tuple[str, ...]
     kernels: dict[str, KernelText]
@@ -61,9 +63,10 @@ class Extension:
         built = self.built
         if templates and expression not in built.compiled.lowered:
             project = importing.current()
-            path = project.path if project is not None else ""
-            options, wanted = self.options, [expression]
-            built = build(self.text, path=path, arch=self.arch, expressions=wanted, options=options, named=False)
+            built = build(
+                self.text, path=self.path, arch=self.arch, expressions=[expression], options=self.options, named=False,
+                overlays=project.overlays if project is not None else {},
+            )
             if expression not in built.compiled.lowered:
                 first = next(iter(built.compiled.errors), None)
                 told = f": {first.text}" if first is not None else ""
@@ -92,6 +95,7 @@ class Request:
     cuda: str
     cpp: str
     functions: tuple[str, ...]
+    path: str
     arch: int
     options: tuple[str, ...]
     built: Built
@@ -108,7 +112,8 @@ def interpret(request: Request) -> ModuleType | None:
     if any(parameter_kind(parameter) is None for kernel in plain for parameter in kernel.parameters):
         return None
     extension = Extension(
-        text=request.cuda, arch=request.arch, options=request.options, kernels=found, built=request.built
+        text=request.cuda, path=request.path, arch=request.arch, options=request.options, kernels=found,
+        built=request.built,
     )
     namespace: dict[str, Any] = {"rt": host_runtime, "torch": torch, "launch": extension.launch}
     exec(compile(source, f"<host code of {request.name}>", "exec", dont_inherit=True), namespace)

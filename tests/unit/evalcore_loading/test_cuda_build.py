@@ -126,3 +126,40 @@ def test_cupy_s_raw_kernels(interpreted, tmp_path) -> None:
     assert kind == "cannot_interpret" and "twice compiles" in message and line == 6
     kind, message, line = interpreted(body_cupy, str(tmp_path), text.replace("*= 2", "*= two"))
     assert (kind, message, line) == ("compile", 'identifier "two" is undefined', 3)
+
+
+def body_load(folder: str, kernel: str) -> list:
+    """load(sources=[...]) with an unsaved .cu, a header beside it and a C++ file with the bindings."""
+    import os
+    from pathlib import Path
+
+    Path(folder, "tools.cuh").write_text("#pragma once\n__device__ inline float twice(float x) { return 2 * x; }\n")
+    Path(folder, "k.cu").write_text("stale")
+    Path(folder, "bind.cpp").write_text(
+        '#include <torch/extension.h>\ntorch::Tensor run(torch::Tensor x);\nPYBIND11_MODULE(m, m) { m.def("run", &run); }\n'
+    )
+    text = (
+        "import torch\nfrom torch.utils.cpp_extension import load\n"
+        f"built = load(name='m', sources=[{folder!r} + '/k.cu', {folder!r} + '/bind.cpp'], verbose=False)\n"
+        "def run(x):\n    return built.run(x)\n"
+    )
+    path = os.path.join(folder, "p.py")
+    overlays = ((os.path.join(folder, "k.cu"), kernel),)
+    problem = problems.expression(
+        path, text, "run(x)", "x * 2", "x = torch.rand(4)", names=("x",), project_root=folder, overlays=overlays
+    )
+    crash = problems.crash_of(problem)
+    from evalcore.gpu import importing
+
+    files = sorted(os.path.basename(one) for one in importing.current().files)
+    return [crash.kind, crash.message, os.path.basename(crash.place.path), crash.place.line, files]
+
+
+@needs_nvrtc
+def test_load_of_files(interpreted, tmp_path) -> None:
+    kernel = '#include <torch/extension.h>\n#include "tools.cuh"\n__global__ void k(float* x) { x[0] = twice(x[0]); }\n'
+    kernel += "torch::Tensor run(torch::Tensor x) { k<<<1, 1>>>(x.data_ptr<float>()); return x; }\n"
+    kind, message, _, line, files = interpreted(body_load, str(tmp_path), kernel)
+    assert kind == "cannot_interpret" and "k compiles" in message and line == 5 and files == ["k.cu"]
+    kind, message, name, line, _ = interpreted(body_load, str(tmp_path), kernel.replace("twice(x[0])", "thrice(x[0])"))
+    assert (kind, message, name, line) == ("compile", 'identifier "thrice" is undefined', "k.cu", 3)

@@ -75,7 +75,7 @@ def test_a_launch_compiles_the_instance_that_it_needs_once(monkeypatch: pytest.M
     plain = "void go(torch::Tensor x) { plain<<<1, 32>>>(x.data_ptr<float>()); }"
     text = f"{TEXT}\n{host}\n{for_half}\n{plain}\n"
     request = cuda_host.Request(
-        name="m", cuda=text, cpp="", functions=("run", "run_half", "go"), arch=90, options=(), built=built
+        name="m", cuda=text, cpp="", functions=("run", "run_half", "go"), path="", arch=90, options=(), built=built
     )
     module = cuda_host.interpret(request)
     assert module is not None
@@ -98,5 +98,7 @@ def test_a_kernel_that_takes_a_struct_is_left_to_the_real_builder() -> None:
     text = "struct P { int a; };\n__global__ void k(P p) {}\nvoid run(torch::Tensor x) { x.numel(); }\n"
     built = build(text, path="/nowhere/k.cu", arch=90)
     assert built.compiled.cubin is not None
-    request = cuda_host.Request(name="m", cuda=text, cpp="", functions=("run",), arch=90, options=(), built=built)
+    request = cuda_host.Request(
+        name="m", cuda=text, cpp="", functions=("run",), path="", arch=90, options=(), built=built
+    )
     assert cuda_host.interpret(request) is None
