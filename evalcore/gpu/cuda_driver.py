@@ -14,7 +14,6 @@ import torch
 _MAX_DYNAMIC_SHARED = 8
 _SHARED_WITHOUT_ASKING = 48 * 1024
 _SHARED_STATIC = 1
-_LOCAL_BYTES = 3
 _REGISTERS = 4
 _OUT_OF_MEMORY, _TOO_MANY_RESOURCES, _INVALID_VALUE = 2, 701, 1
 _INTEGERS: dict[str, Any] = {
@@ -79,7 +78,7 @@ class CudaModule:
     """A loaded cubin."""
 
     def __init__(self, cubin: bytes) -> None:
-        torch.cuda.current_stream()  # opens torch's context, in which the module must lie
+        torch.zeros(1, device="cuda")  # opens torch's context and makes it current: the module must lie in it
         self.handle = ctypes.c_void_p()
         self._cubin = cubin
         lib = driver()
