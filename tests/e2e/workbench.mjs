@@ -45,6 +45,8 @@ export async function startServer({ root, vsix, settings = {}, smokeDriver = fal
   const process_ = spawn(NODE24, [...common, '--bind-addr', `127.0.0.1:${port}`, '--auth', 'none', '--disable-getting-started-override', '--ignore-last-opened',
     ...(trust ? [] : ['--disable-workspace-trust']), ...(smokeDriver ? ['--vscode-option', 'enable-smoke-test-driver'] : [])],
   { env: environment, stdio: ['ignore', fs.openSync(log, 'a'), fs.openSync(log, 'a')] });
+  // A suite that dies half-way leaves no workbench behind.
+  process.once('exit', () => process_.kill('SIGKILL'));
   const url = `http://127.0.0.1:${port}`;
   for (let tries = 0; ; tries++) {
     if (await fetch(`${url}/healthz`).then((answer) => answer.ok, () => false)) { break; }
