@@ -47,7 +47,7 @@ ENDLESS = "    stuck = n_elements * 0\n    while stuck < 1:\n        stuck = stu
 TWINS = [
     # vector_add.py
     Twin(example="vector_add.py", kind="wrong-tail", old="mask = offsets < n_elements", new="mask = offsets < n_elements - 7",
-         status="incorrect", words="untouched"),
+         status="incorrect", words="elements >= 98425 untouched"),
     Twin(example="vector_add.py", kind="wrong-stride", old="pid * BLOCK_SIZE", new="pid * (BLOCK_SIZE // 2)", status="incorrect"),
     Twin(example="vector_add.py", kind="wrong-dtype", old="torch.empty_like(x)", new="torch.empty_like(x, dtype=torch.float16)",
          status="incorrect", words="float16"),
@@ -60,7 +60,7 @@ TWINS = [
          new="    mask = offsets < n_elements\n" + ENDLESS, status="error", reason="timeout"),
     # softmax.py
     Twin(example="softmax.py", kind="wrong-tail", old="mask = columns < n_cols", new="mask = columns < n_cols - 3", status="incorrect",
-         words="untouched"),
+         words="columns >= 778 untouched"),
     Twin(example="softmax.py", kind="wrong-stride", old="row * in_row_stride", new="row * (in_row_stride - 1)", status="incorrect"),
     Twin(example="softmax.py", kind="wrong-dtype", old="torch.empty_like(x)", new="torch.empty_like(x, dtype=torch.float64)",
          status="incorrect", words="float64"),
@@ -85,7 +85,7 @@ TWINS = [
          new="    mask = columns < n_cols\n" + ENDLESS.replace("n_elements", "n_cols"), status="error", reason="timeout"),
     # rms_norm.py
     Twin(example="rms_norm.py", kind="wrong-tail", old="mask = columns < n_cols", new="mask = columns < n_cols - 1", status="incorrect",
-         words="column"),
+         words="the last column"),
     Twin(example="rms_norm.py", kind="wrong-stride", old="out_ptr + row * stride", new="out_ptr + row * (stride - 2)", status="incorrect"),
     Twin(example="rms_norm.py", kind="wrong-dtype", old="out = torch.empty_like(x)", new="out = torch.empty_like(x, dtype=torch.float32)",
          status="incorrect", words="float32"),
@@ -97,7 +97,7 @@ TWINS = [
          new="    mask = columns < n_cols\n" + ENDLESS.replace("n_elements", "n_cols"), status="error", reason="timeout"),
     # matmul.py
     Twin(example="matmul.py", kind="wrong-tail", old="c_mask = (rows[:, None] < M) & (cols[None, :] < N)",
-         new="c_mask = (rows[:, None] < M - 5) & (cols[None, :] < N)", status="incorrect", words="untouched"),
+         new="c_mask = (rows[:, None] < M - 5) & (cols[None, :] < N)", status="incorrect", words="rows >= 145 untouched"),
     Twin(example="matmul.py", kind="wrong-stride", old="(k + ks)[:, None] * stride_bk", new="(k + ks)[:, None] * stride_bn", status="incorrect"),
     Twin(example="matmul.py", kind="wrong-dtype", old="dtype=torch.float16)\n    grid", new="dtype=torch.float32)\n    grid", status="incorrect",
          words="float32"),

@@ -50,7 +50,7 @@ async def test_an_afternoon(editor):
     hint = await editor.until_hint(uri, "wrong", seconds=60)
     assert hint.startswith("wrong (right 0/5)") and "1024" in hint
     (found,) = await editor.until(lambda: _errors(editor, uri))
-    assert found.range.start == types.Position(NAME_LINE, 4) and "elements" in found.message
+    assert found.range.start == types.Position(NAME_LINE, 4) and "elements >= 1024 untouched" in found.message
 
     editor.edit(uri, "    mask = i < n - 3\n", "    mask = i < m\n")
     editor.save(uri)
