@@ -9,7 +9,6 @@ own evaluator judges the same kernel in the same run, in a fresh process and aga
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import queue
@@ -28,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.report import ROOT, environment, write
 from evalcore import wire
 from evalcore.bindings.registry import bind
+from evalcore.fingerprint import sha256_text
 from evalcore.jobs import Cause, EvalJob, Mode, Refusal
 from evalcore.problem import Problem
 
@@ -160,7 +160,7 @@ def save(worker: Worker, subject: Subject, number: int, device: str) -> dict[str
         mode=Mode.FAST,
         problem=problem_of(subject, text),
         kernel=subject.kernel,
-        kernel_sha=hashlib.sha256(text.encode()).hexdigest(),
+        kernel_sha=sha256_text(text),
         device=device,
     )
     worker.send("evaluate", job=job)

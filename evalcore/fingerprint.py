@@ -7,13 +7,12 @@ So of a shared file only those statements count that the reference and the input
 from __future__ import annotations
 
 import ast
-import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
-from evalcore.problem import Problem, Program
+from evalcore.problem import Problem
 from evalcore.wire import encode
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -149,9 +148,3 @@ def _imported_words(text: str) -> set[str]:
             words.update((node.module or "").split("."))
             words.update(alias.name for alias in node.names)
     return words
-
-
-def program_sha(program: Program) -> str:
-    """One side's whole text with how it is called."""
-    facts = {key: value for key, value in encode(dataclasses.replace(program, path="")).items() if key != "path"}
-    return sha256_text(json.dumps(facts, sort_keys=True))

@@ -33,6 +33,18 @@ class StatementNames:
     """For a compound statement: names that its own line binds (a loop variable, `as name`)."""
 
 
+def dotted(node: ast.AST | None) -> str:
+    """'torch.nn.functional' for a chain of names and attributes, '' for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    parts.append(node.id)
+    return ".".join(reversed(parts))
+
+
 def names_of(node: ast.stmt) -> StatementNames:
     """Names of a module-level statement; compound statements include what stands inside them."""
     now, later = _loads(node)

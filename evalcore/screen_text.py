@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from evalcore.names import dotted
+
 Find = Callable[["Text"], Iterable[tuple[ast.AST, str]]]
 _DEFS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _CUDA_MARKS = ("__global__", "__device__", "cudaStream", "cudaGraph")
@@ -50,7 +52,7 @@ class Text:
                     found[alias.asname or alias.name] = f"{'.' * node.level}{node.module or ''}.{alias.name}"
         for node in self.tree.body:
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-                origin = _attribute_chain(node.value)
+                origin = dotted(node.value)
                 if origin and origin.split(".")[0] in found and "." in origin:
                     first, _, rest = origin.partition(".")
                     found.setdefault(node.targets[0].id, f"{found[first]}.{rest}")
@@ -58,7 +60,7 @@ class Text:
 
     def dotted(self, node: ast.AST) -> str:
         """'torch.cuda.Event' for an attribute chain on an imported name; the bare chain otherwise; '' for the rest."""
-        chain = _attribute_chain(node)
+        chain = dotted(node)
         first, _, rest = chain.partition(".")
         origin = self.aliases.get(first, first)
         return f"{origin}.{rest}" if rest else origin
@@ -129,17 +131,6 @@ class Text:
                 found = [mark for mark in _CUDA_MARKS if mark in node.value]
                 if found:
                     yield node.value, node.lineno
-
-
-def _attribute_chain(node: ast.AST) -> str:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return ""
-    parts.append(node.id)
-    return ".".join(reversed(parts))
 
 
 def _is_main(node: ast.stmt) -> bool:

@@ -22,10 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COLOUR = sys.stdout.isatty() or os.environ.get("FORCE_COLOR") == "1"
 KERNEL = "softmax_kernel"
 EXAMPLE = "softmax.py"
-EDITS = [
-    ("break the tail mask", "mask = columns < n_cols", "mask = columns < n_cols - 3"),
-    ("mend it, and give each row more warps", "mask = columns < n_cols - 3", "mask = columns < n_cols"),
-]
+BREAK = ("mask = columns < n_cols", "mask = columns < n_cols - 3")
 SPEED_UP = ("num_warps=8", "num_warps=16")
 WAIT_S = 120.0
 WITHOUT_A_CARD = """No CUDA device here: Triton's interpreter judged right or wrong, live, and no time is shown,
@@ -184,9 +181,9 @@ async def show(editor: Editor, path: Path, *, around: str) -> None:
 
 def edits_for(text: str) -> list[tuple[str, str]]:
     """The two edits as (what a person does, new text)."""
-    broken = text.replace(EDITS[0][1], EDITS[0][2], 1)
+    broken = text.replace(*BREAK, 1)
     assert broken != text, "the example no longer has the mask that the demo breaks"
-    return [(EDITS[0][0], broken), (EDITS[1][0], text.replace(*SPEED_UP, 1))]
+    return [("break the tail mask", broken), ("mend it, and give each row more warps", text.replace(*SPEED_UP, 1))]
 
 
 async def main() -> int:

@@ -110,10 +110,6 @@ class Board:
         """What the verdict (or the refusal) of a kernel says on the document."""
         self._sheet(path).said[kernel] = layer
 
-    def unsay(self, path: str, kernel: str) -> None:
-        """Take back what was said about a kernel."""
-        self._sheet(path).said.pop(kernel, None)
-
     def said(self, path: str) -> dict[str, VerdictLayer]:
         """What verdicts say on a document, by kernel."""
         sheet = self._sheets.get(path)

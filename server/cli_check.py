@@ -15,7 +15,8 @@ from server import placing, terminal
 from server.host import Host
 from server.lines import LineIndex
 from server.project import LANGUAGES, language_of, read_text
-from server.reading import Reader
+from server.reading import Reader, fault_place
+from server.words import plural
 
 SKIPPED = frozenset({".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", ".odyssey", "build", "dist"})
 
@@ -55,8 +56,8 @@ def _run(options: argparse.Namespace, host: Host) -> int:
             print(f"{each.path}:{each.line}:{each.column}: {each.severity}: {said} [{each.code}]")
         for path in unreadable:
             print(f"{path}: cannot be read")
-        said = "nothing to remark" if not found else f"{len(found)} remark{'s' if len(found) != 1 else ''}"
-        print(f"{files} files, {kernels} kernels: {said}", file=sys.stderr)
+        said = plural(len(found), "remark") if found else "nothing to remark"
+        print(f"{plural(files, 'file')}, {plural(kernels, 'kernel')}: {said}", file=sys.stderr)
     if unreadable:
         return 2
     return 1 if any(each.severity in ("error", "warning") for each in found) else 0
@@ -71,11 +72,6 @@ def read_kernels(path: str, text: str) -> tuple[int, list[Diagnostic]]:
     return len(analysed.sites), [placing.diagnostic_of(each, path, index) for each in analysed.findings]
 
 
-def check_text(path: str, text: str) -> list[Diagnostic]:
-    """What the text of one file shows."""
-    return read_kernels(path, text)[1]
-
-
 def syntax_error(path: str, text: str) -> list[Diagnostic]:
     """Where Python's own syntax ends, for a file of Python; [] where it does not."""
     if not path.endswith(".py"):
@@ -83,7 +79,7 @@ def syntax_error(path: str, text: str) -> list[Diagnostic]:
     try:
         ast.parse(text.removeprefix("\ufeff"))
     except SyntaxError as fault:
-        line, column = max(fault.lineno or 1, 1), max(fault.offset or 1, 1)
+        line, column = fault_place(fault)
         said = f"not Python: {fault.msg}"
         return [Diagnostic(path=path, line=line, column=column, severity="error", code="syntax", message=said)]
     except (ValueError, RecursionError, MemoryError):

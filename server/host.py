@@ -14,7 +14,6 @@ import shutil
 import stat
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -55,10 +54,6 @@ class Host:
     def now_utc(self) -> str:
         """This moment as ISO 8601 in UTC, milliseconds."""
         return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-    def monotonic_s(self) -> float:
-        """Seconds that only grow."""
-        return time.monotonic()
 
     def new_id(self) -> str:
         """A fresh name for a job, run or progress token."""

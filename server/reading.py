@@ -150,10 +150,15 @@ def _syntax_place(text: str) -> tuple[int, int] | None:
     try:
         ast.parse(text)
     except SyntaxError as problem:
-        return max(problem.lineno or 1, 1), max(problem.offset or 1, 1)
+        return fault_place(problem)
     except (ValueError, RecursionError, MemoryError):
         return 1, 1
     return None
+
+
+def fault_place(problem: SyntaxError) -> tuple[int, int]:
+    """Line and column, from 1, at which Python's parser stopped."""
+    return max(problem.lineno or 1, 1), max(problem.offset or 1, 1)
 
 
 def anchor_of(binding: Binding) -> str:

@@ -27,9 +27,6 @@ from server.verdicts import Verdict
 MOST_REMEMBERED = 32
 """Kernels of one document whose verdicts are looked up when it is opened."""
 
-MOST_LOOKED_AT = 200
-"""Rows of a kernel that are looked through for the newest of a person's."""
-
 OTHER_SURROUNDINGS = "This text was measured before, with another version of the evaluator, problem or environment."
 
 log = logging.getLogger("odyssey.recall")

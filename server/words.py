@@ -227,11 +227,6 @@ def running(kernel: str, stage: str, done: int, total: int) -> str:
     return f"{kernel}: {stage_words} {done}/{total}" if total else f"{kernel}: {stage_words}"
 
 
-def mode_words(mode: Mode) -> str:
-    """How a measurement was made."""
-    return "fast (5 trials, 10 timings)" if mode is Mode.FAST else "thorough (5 trials, 100 timings)"
-
-
 def critic(measurement: Measurement) -> str:
     """Why the kernel is not faster and what to try, in one sentence; '' where nothing was measured."""
     found = diagnose(measurement)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -93,7 +93,3 @@ class Progress:
     total: int = 0
     refusal: Refusal | None = None
     """Why a part of the search (the model's round) ended early, where it did."""
-
-
-SearchEvents = AsyncIterator["Progress | Proposal | Refusal"]
-"""What `skills.search.optimize` yields; the last is a Proposal or a Refusal."""

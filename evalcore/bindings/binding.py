@@ -87,18 +87,6 @@ def unparse(node: ast.AST) -> str:
         return ""
 
 
-def dotted(node: ast.AST | None) -> str:
-    """'torch.nn.functional' for a chain of names and attributes, '' for anything else."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return ""
-    parts.append(node.id)
-    return ".".join(reversed(parts))
-
-
 def loads(node: ast.AST) -> frozenset[str]:
     """Names that are read anywhere in a tree, nested functions included. Remembered for statements."""
     known = getattr(node, _LOADS, None)

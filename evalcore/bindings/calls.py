@@ -9,7 +9,8 @@ import ast
 import re
 from dataclasses import dataclass, field
 
-from evalcore.bindings.binding import dotted, loads
+from evalcore.bindings.binding import loads
+from evalcore.names import dotted
 
 _JIT = {"triton.jit", "jit", "triton.autotune", "autotune", "triton.heuristics", "heuristics", "gluon.jit", "tl.jit"}
 _NATIVE_MAKERS = {

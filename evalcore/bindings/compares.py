@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evalcore.bindings.binding import dotted
 from evalcore.bindings.constants import UNKNOWN, evaluate
+from evalcore.names import dotted
 
 _PAIR_CALLS = {
     "allclose", "assert_close", "assert_allclose", "assert_almost_equal", "assert_verbose_allclose", "isclose", "equal",

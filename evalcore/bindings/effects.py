@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from evalcore.bindings.binding import dotted
+from evalcore.names import dotted
 
 _CHANGED = "_odyssey_changed"
 _IGNORED_CALLS = {

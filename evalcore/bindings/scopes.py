@@ -10,11 +10,12 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalcore.bindings.binding import dotted, loads, stores, unparse
+from evalcore.bindings.binding import loads, stores, unparse
 from evalcore.bindings.calls import HostMap
 from evalcore.bindings.compares import blocks
 from evalcore.bindings.constants import UNKNOWN, assigned, evaluate
 from evalcore.bindings.settings import Joint, axes_of, joints_of, sizes_of
+from evalcore.names import dotted
 
 _MOST_TRIES = 96
 _SKIPS = {"pytest.skip", "skip", "unittest.skip", "sys.exit", "exit", "quit", "self.skipTest"}

@@ -6,9 +6,10 @@ import ast
 import itertools
 from collections.abc import Iterator
 
-from evalcore.bindings.binding import dotted, loads, unparse
+from evalcore.bindings.binding import loads, unparse
 from evalcore.bindings.compares import blocks
 from evalcore.bindings.constants import assigned, evaluate, is_size
+from evalcore.names import dotted
 
 _MOST_JOINTS = 512
 _CALLS = "_odyssey_calls"

@@ -12,10 +12,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from evalcore.bindings.binding import dotted, loads, stores
+from evalcore.bindings.binding import loads, stores
 from evalcore.bindings.calls import HostMap, draws_itself
 from evalcore.bindings.constants import assigned, evaluate, is_size
 from evalcore.bindings.effects import changed, kills, last_name, makes_module, only_looks, ordered_loads
+from evalcore.names import dotted
 
 _FRESH = {
     "empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "new_empty", "new_zeros",

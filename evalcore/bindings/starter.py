@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import re
 
-from evalcore.bindings.binding import Source, dotted, loads, parse, stores
+from evalcore.bindings.binding import Source, loads, parse, stores
 from evalcore.bindings.calls import flat_module, global_names, host_map
 from evalcore.bindings.sizes import unpacked_shapes
+from evalcore.names import dotted
 
 _KNOWN: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("softmax",), 1, "torch.softmax({0}, dim=-1)"),

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalcore.bindings.binding import dotted
 from evalcore.bindings.calls import HostMap
 from evalcore.bindings.constants import UNKNOWN, evaluate, is_size
 from evalcore.bindings.sizes import find_slots
+from evalcore.names import dotted
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from evalcore.bindings.binding import Binding, Reader, Source, dotted, stores, unparse
+from evalcore.bindings.binding import Binding, Reader, Source, stores, unparse
 from evalcore.bindings.calls import HostMap, flat_module
 from evalcore.bindings.compares import Compare, find_compares
 from evalcore.bindings.constants import assigned, module_constants
@@ -18,6 +18,7 @@ from evalcore.bindings.scopes import Scope, scope_of
 from evalcore.bindings.sizes import Sizes, make_cases, name_sizes, wrapper_hints
 from evalcore.bindings.slices import Flow, Split
 from evalcore.bindings.sweeps import Sweep, find_sweeps, sweep_hints, sweep_settings
+from evalcore.names import dotted
 from evalcore.problem import Inputs, InputsKind, Problem, Tolerance
 
 FORMAT = "tutorial"

@@ -264,8 +264,3 @@ class _KeepPtx:
     def __exit__(self, kind: Any, error: BaseException | None, traced: Any) -> None:
         if error is not None:
             error.odyssey_ptx = self.ptx  # type: ignore[attr-defined]
-
-
-def jit_functions() -> list[Any]:
-    """The @triton.jit functions that are alive, in the order of definition."""
-    return [function for reference in _functions if (function := reference()) is not None]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from evalcore.facts import KernelFacts, Place
 from evalcore.gpu.cuda_text import KernelText, device_only, kernels, launches
-from evalcore.gpu.literals import Spelling, strings
+from evalcore.gpu.literals import strings
 from evalcore.gpu.nvrtc_library import Compiled, Message, NvrtcMissing, Resources, library
 from evalcore.jobs import Diagnostic
 
@@ -230,15 +230,3 @@ def _word_length(compiled: Compiled, message: Message) -> int:
             match = re.match(r"\w+", lines[index + 1][2:][message.column - 1 :])
             return len(match[0]) if match else 1
     return 1
-
-
-def first_fault(built: Built, text: str, path: str, file_text: str) -> BuildFault | None:
-    """The first error of a text that user code handed over at run time, placed in the file that spells it; or None."""
-    errors = built.compiled.errors
-    if not errors or built.compiled.missing_header:
-        return None
-    first = errors[0]
-    spelling = Spelling(path, file_text)
-    place = None if first.file else spelling.place(text, first.line, first.column)
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return BuildFault(f"{first.text}{more}", place, errors)

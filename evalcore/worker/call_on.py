@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 
-from evalcore.facts import Trial
 from evalcore.problem import Case
 from evalcore.worker.desks import ReferenceFailed, Untransferable
 from evalcore.worker.evaluation import Evaluation
 from evalcore.worker.exchange import CaseFailed, Exchange
+from evalcore.worker.other_size import trial_at
 from evalcore.worker.sizes import TooLarge, choose
 
 _CALLS = 10
@@ -97,20 +97,11 @@ async def _listed(evaluation: Evaluation, exchange: Exchange, case: Case) -> boo
     """One listed size; False when the case's process can go no further."""
     try:
         choice = await choose(evaluation.desk, case, free_bytes=evaluation.free_bytes())
-        if choice.case.name != case.name:
-            return True
-        opened = await evaluation.desk.open(case)
-        (seed,) = evaluation.seeds(case, 1)
-        stocked = await evaluation.desk.stock(case, seed)
     except (ReferenceFailed, TooLarge):
         return evaluation.desk.alive
-    try:
-        own = await exchange.load(evaluation.problem, case, opened)
-        await exchange.make("inputs", stocked.specs)
-        await exchange.share_state(case, opened, own)
-        trial = await exchange.trial(case, seed)
-    except CaseFailed as failed:
-        trial = Trial(case=case.name, seed=seed, outputs=(), crash=failed.crash, origin=case.origin)
-    evaluation.got.cases.append(case)
-    evaluation.got.trials.append(trial)
+    if choice.case.name != case.name:
+        return True
+    trial = await trial_at(evaluation, exchange, case)
+    if trial is None:
+        return evaluation.desk.alive
     return exchange.spare.child.alive and trial.crash is None

@@ -14,6 +14,7 @@ from evalcore.worker.call_on import listed_sizes
 from evalcore.worker.desks import ReferenceFailed, Untransferable
 from evalcore.worker.evaluation import Evaluation
 from evalcore.worker.exchange import CaseFailed
+from evalcore.worker.other_size import trial_at
 
 _QUICK_S = 0.05
 """Where one trial takes less than this under the interpreter, neighbours are tried on a save as well."""
@@ -117,19 +118,7 @@ async def _neighbour(evaluation: Evaluation, case: Case) -> bool:
     """One neighbour; False when the case's process can go no further."""
     exchange = evaluation.exchange
     evaluation.cases_used.append(case.name)
-    try:
-        opened = await evaluation.desk.open(case)
-        (seed,) = evaluation.seeds(case, 1)
-        stocked = await evaluation.desk.stock(case, seed)
-    except ReferenceFailed:
+    trial = await trial_at(evaluation, exchange, case, kind="neighbour", run_s=_RUN_S)
+    if trial is None:
         return evaluation.desk.alive
-    try:
-        own = await exchange.load(evaluation.problem, case, opened)
-        await exchange.make("inputs", stocked.specs)
-        await exchange.share_state(case, opened, own)
-        trial = await exchange.trial(case, seed, kind="neighbour", run_s=_RUN_S)
-    except CaseFailed as failed:
-        trial = Trial(case=case.name, seed=seed, outputs=(), crash=failed.crash, kind="neighbour", origin=case.origin)
-    evaluation.got.cases.append(case)
-    evaluation.got.trials.append(trial)
     return exchange.spare.child.alive and (trial.crash is None or not evaluation.on_card)

@@ -40,11 +40,6 @@ def set_dumpable(dumpable: bool) -> bool:
     return _prctl(_PR_SET_DUMPABLE, int(dumpable))
 
 
-def forbid_new_privileges() -> bool:
-    """No set-uid program gives this process or its children more rights."""
-    return _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-
-
 def table() -> dict[int, tuple[int, int]]:
     """pid -> (parent's pid, session id) of every process in sight; zombies left out. {} without /proc."""
     found: dict[int, tuple[int, int]] = {}
@@ -109,11 +104,3 @@ def kill_members(session: int, *, own: int) -> None:
         for pid in doomed:
             send(pid, signal.SIGKILL)
         time.sleep(0)
-
-
-def thread_count() -> int:
-    """Threads of this process; 1 where that cannot be seen."""
-    try:
-        return len(os.listdir("/proc/self/task"))
-    except OSError:
-        return 1

@@ -26,11 +26,6 @@ class Channel:
         self._writer = writer
         self._limit_bytes = limit_bytes
 
-    @property
-    def backlog_bytes(self) -> int:
-        """Bytes that the child has not read yet."""
-        return self._writer.transport.get_write_buffer_size()
-
     def send(self, name: str, **fields: Any) -> None:
         """Put one frame on the pipe. Raises WireError where a value cannot travel or the frame is too long."""
         body = {"frame": name, **encode(fields)}

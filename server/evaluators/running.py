@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -216,8 +215,3 @@ def _results(work: Path, pattern: str | None) -> tuple[tuple[str, str], ...]:
             file.seek(max(0, size - 16 * MOST_OUTPUT_BYTES))
             found.append((path.relative_to(work).as_posix(), file.read().decode("utf-8", "replace")))
     return tuple(found)
-
-
-def default_python() -> str:
-    """This interpreter, where nobody named another."""
-    return sys.executable

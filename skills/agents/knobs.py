@@ -10,8 +10,6 @@ import ast
 import re
 from dataclasses import dataclass
 
-LAUNCH_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knob:

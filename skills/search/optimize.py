@@ -8,10 +8,10 @@ Never decides a verdict or a number itself; never touches LSP, processes or data
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 
+from evalcore.fingerprint import sha256_text
 from evalcore.jobs import Cause, EvalJob, Measurement, Mode, Refusal
 from skills.agents.diagnosis import CriticDiagnosis, diagnose
 from skills.agents.tuner import Move, propose_moves
@@ -53,17 +53,11 @@ class Candidate:
     measurement: Measurement
     seq: int
     author: str
-    moves: tuple[Move, ...] = ()
 
     @property
     def time_us(self) -> float | None:
         """Median device time of the candidate, or None where it is not correct or was not timed."""
         return self.measurement.result.runtime_us if self.measurement.result.correct else None
-
-
-def sha_of(text: str) -> str:
-    """sha256 of a text, as the ledger keeps it."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 async def optimize(
@@ -121,7 +115,7 @@ class Search:
         self.judged: dict[str, Candidate] = {}
         self.best = Candidate(
             text=request.text,
-            sha=sha_of(request.text),
+            sha=sha256_text(request.text),
             words="as it stands",
             measurement=request.base,
             seq=request.base_seq,
@@ -171,7 +165,7 @@ class Search:
 
     async def judge(self, text: str, *, words: str, author: str, parent: Candidate) -> Candidate | None:
         """Judge one text, record it, bury it where it is no better; None where it was judged before or refused."""
-        sha = sha_of(text)
+        sha = sha256_text(text)
         if sha in self.judged:
             return None
         self.budget = self.budget.spend(attempts=1)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from evalcore.fingerprint import sha256_text
 from evalcore.jobs import EvalJob, Measurement, Refusal
 from evalcore.results import correct, incorrect
 from skills.budget import Budget
 from skills.ports import Completion, Progress, Proposal
-from skills.search.optimize import Request, optimize, sha_of
+from skills.search.optimize import Request, optimize
 from tests.support.measurements import job, measurement
 
 TEXT = "@triton.jit\ndef k(x, BLOCK: tl.constexpr):\n    pass\n\n\ndef run(x):\n    k[(4,)](x, BLOCK=64, num_warps=4)\n"
@@ -66,7 +67,7 @@ async def test_the_faster_candidate_is_proposed_and_the_others_are_buried() -> N
     events = await run(ScriptedEvaluator(time_by_warps), memory)
     proposal = events[-1]
     assert isinstance(proposal, Proposal)
-    assert "num_warps=8" in proposal.new_text and proposal.base_sha == sha_of(TEXT)
+    assert "num_warps=8" in proposal.new_text and proposal.base_sha == sha256_text(TEXT)
     assert proposal.ratio == 50.0 / 40.0 and "1.25x" in proposal.title
     assert all(m.parents and m.author == "tuner" for m, _ in memory.rows)
     shas = {m.kernel_sha for m, _ in memory.rows}
